@@ -1,4 +1,4 @@
-"""Writes tests/golden/every_eval_ever/records: files of Every Eval Ever in the shapes in which its collectors write them.
+"""Write tests/golden/every_eval_ever/records: Every Eval Ever files in the shapes written by its collectors.
 
 python -m tests.golden.make_every_eval_ever
 """
@@ -28,7 +28,7 @@ PRIVATE = {"dataset_name": "inhouse", "source_type": "other"}
 
 
 def metric(name: str = "accuracy", score: float = 0.5, **fields: Any) -> Json:
-    """An entry of `evaluation_results`."""
+    """Return an entry of `evaluation_results`."""
     config = {"metric_id": name, "metric_name": name, "lower_is_better": False, "score_type": "continuous"}
     config |= {"min_score": 0, "max_score": 1, **fields.pop("config", {})}
     return {
@@ -42,7 +42,7 @@ def metric(name: str = "accuracy", score: float = 0.5, **fields: Any) -> Json:
 
 
 def instance(number: int, score: float = 1.0, **fields: Any) -> Json:
-    """A line of a file of instances."""
+    """Return a line of an instances file."""
     wanted, got = "Paris", "Paris" if score else "Rome"
     return {
         "evaluation_name": "quiz",
@@ -70,7 +70,7 @@ def attribution(text: str, turn: int = 0) -> Json:
 
 
 def turns(*messages: tuple[str, str | None], **more: Any) -> Json:
-    """Fields of an instance with several turns."""
+    """Return the fields of an instance with several turns."""
     listed = [{"turn_idx": at, "role": role, "content": text} for at, (role, text) in enumerate(messages)]
     kind = more.pop("kind", "multi_turn")
     at = len(listed) - 1
@@ -107,7 +107,7 @@ JUDGE: Json = {
 
 
 def cases() -> Iterator[tuple[str, Sequence[Json], Sequence[Json] | None, Json]]:
-    """Name → metrics, instances (or none), what else the record says."""
+    """Return metrics, instances (or none) and other record fields by case name."""
     error = {"standard_error": {"value": 0.02, "method": "analytic"}}
     interval = {
         "confidence_interval": {"lower": 0.4, "upper": 0.6, "confidence_level": 0.95, "method": "bootstrap"}
@@ -317,11 +317,11 @@ def cases() -> Iterator[tuple[str, Sequence[Json], Sequence[Json] | None, Json]]
 
 
 def written(name: str, metrics: Sequence[Json], instances: Sequence[Json] | None, more: Json) -> None:
-    """One record with its file of instances."""
+    """Write one record with its instances file."""
     folder = RECORDS / name
     folder.mkdir(parents=True, exist_ok=True)
-    # The same name gives the same files.
-    stem = str(uuid.UUID(bytes=hashlib.md5(name.encode()).digest(), version=4))  # a name, no secret
+    # Equal names give equal files.
+    stem = str(uuid.UUID(bytes=hashlib.md5(name.encode()).digest(), version=4))  # a name, not a secret
     record: Json = {
         "schema_version": "0.3.0",
         "evaluation_id": f"quiz/org_model/{name}",

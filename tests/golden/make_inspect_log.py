@@ -1,8 +1,8 @@
-"""Write a small log with whatever version of inspect-ai is installed: the golden logs come from here.
+"""Write a small log with the installed version of inspect-ai. The golden logs were made with this script.
 
     python -m venv old && old/bin/pip install inspect-ai==0.3.95 && old/bin/python make_inspect_log.py OUT
 
-Uses only what Inspect had in 0.3.50. Set INSPECT_LOG_FORMAT_V3=1 for the version-3 pools of 0.3.195 to 0.3.199.
+The script only uses the API of Inspect 0.3.50. Set INSPECT_LOG_FORMAT_V3=1 for the version-3 pools of 0.3.195 to 0.3.199.
 """
 
 import sys

@@ -1,14 +1,14 @@
-"""Write small results with whatever version of lighteval is installed: the golden results come from here.
+"""Write small results with the installed version of lighteval. The golden results were made with this script.
 
     python -m venv old && old/bin/pip install lighteval==0.11.0 'xxhash<4' && old/bin/python make_lighteval_results.py OUT
 
-Works with 0.11.0 to 0.13.0, without network: tasks and rows are made here, and the model answers from a table. Release 0.11 also wants
-the packages emoji, langdetect and syllapy, and an empty `tinyBenchmarks.pkl` beside its `tiny_benchmarks/main.py`, which it would download. The file
-`<version>.zip` has what it wrote: names of details have signs that not every file system takes.
+The script works with 0.11.0 to 0.13.0 without a network: it makes the tasks and rows, and the model answers from a table. Release 0.11
+also needs the packages emoji, langdetect and syllapy, and an empty `tinyBenchmarks.pkl` next to `tiny_benchmarks/main.py`, which it would
+otherwise download. The output is stored in `<version>.zip`, because its file names contain characters that some file systems reject.
 """
 
 # mypy: ignore-errors
-# Runs in environments with older releases of lighteval, whose types are others.
+# Runs in environments with older releases of lighteval, which have other types.
 
 import dataclasses
 import json
@@ -79,7 +79,7 @@ class Said(SampleLevelComputation):
 
 
 class Odd(SampleLevelComputation):
-    """Values that are no plain numbers."""
+    """Values that are not plain numbers."""
 
     def compute(self, doc, model_response, **kwargs):
         n = int(doc.id)
@@ -136,7 +136,7 @@ def config(name, prompt, metrics, **fields):
 
 
 def tasks():
-    # In 0.11 the average does not know how many samples it needs.
+    # In 0.11, the average does not set its number of samples.
     several = (
         Metrics.avg_at_n({"n": 3}) if hasattr(Metrics, "avg_at_n") else Metrics.pass_at_k({"k": 1, "n": 3})
     )

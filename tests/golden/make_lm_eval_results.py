@@ -1,15 +1,14 @@
-"""Write small results with whatever version of lm-evaluation-harness is installed: the golden results come from here.
+"""Write small results with the installed version of lm-evaluation-harness. The golden results were made with this script.
 
     python -m venv old && old/bin/pip install lm-eval==0.4.11 && old/bin/python make_lm_eval_results.py OUT
 
-Works with 0.4.5 to 0.4.13 (before 0.4.11 torch and transformers are wanted), without network: tasks and rows are made
-here, and the model answers from a table. The file `<version>.zip` has what
-it wrote, with the folder's path replaced.
+The script works with 0.4.5 to 0.4.13 without a network (before 0.4.11, it needs torch and transformers): it makes the tasks and rows, and
+the model answers from a table. The output is stored in `<version>.zip`, with the path of the folder replaced.
 """
 
 # mypy: ignore-errors
 # ruff: noqa: E402  # the variable comes first
-# Runs in environments with releases of lm-evaluation-harness, which the project's own does not have.
+# Runs in environments with lm-evaluation-harness, which the project's environment does not contain.
 
 import hashlib
 import json
@@ -110,7 +109,7 @@ metric_list:
 
 
 class Table(LM):
-    """Answers that depend on nothing but the question."""
+    """Model whose answers depend only on the question."""
 
     tokenizer_name = "table"
 
@@ -121,7 +120,7 @@ class Table(LM):
         return [(-8 * self._number(r.args), self._number("greedy", r.args) > 0.6) for r in requests]
 
     def loglikelihood_rolling(self, requests, **_):
-        # Releases differ in whether they hand over a number or a tuple with one.
+        # Some releases pass a number, others a tuple with a number.
         return [-20 * self._number(r.args) for r in requests]
 
     def generate_until(self, requests, **_):
@@ -186,7 +185,7 @@ def main(out):
         path.write_text(text, encoding="utf-8")
         content = json.loads(text) if path.suffix == ".json" else None
         if content is not None and content.get("pretty_env_info"):
-            content["pretty_env_info"] = "PyTorch version: N/A"  # says what machine it was
+            content["pretty_env_info"] = "PyTorch version: N/A"  # identifies the machine
             path.write_text(json.dumps(content, indent=2, ensure_ascii=False), encoding="utf-8")
     print(getattr(lm_eval, "__version__", ""), sorted(p.name for p in out.rglob("*.json*")))
 

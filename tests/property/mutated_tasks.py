@@ -1,4 +1,4 @@
-"""Tasks that were valid until something happened to them: keys lost, renamed or of another type, templates and data broken."""
+"""Valid tasks with random changes: keys removed, renamed or with another type, templates and data corrupted."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _NOT_PLAIN = {"jsonl", "tiny_model", "model_file", "rows_file", "again"}
 
 @dataclass
 class Project:
-    """A task with its dataset, as trees and bytes; `write` makes files of them."""
+    """Task with its dataset, as trees and bytes; `write` creates the files."""
 
     name: str
     task: Tree
     dataset: Tree
     data_name: str
     data: bytes | None
-    """`None`: there is no such file."""
+    """`None` if the file does not exist."""
     changes: list[str] = field(default_factory=list)
-    """What happened to it, for people."""
+    """Readable descriptions of the changes."""
 
     def write(self, folder: Path) -> Path:
-        """The files; returns the task's."""
+        """Write the files and return that of the task."""
         (folder / "datasets").mkdir()
         (folder / "tasks").mkdir()
         (folder / "pyproject.toml").touch()
@@ -55,7 +55,7 @@ def _text(tree: Tree) -> str:
 
 @cache
 def _valid() -> tuple[Project, ...]:
-    """Every plain feature of the format as a project, with JSONL and, where rows are flat, with CSV."""
+    """Return every plain feature of the format as a project, with JSONL and, for flat rows, with CSV."""
     found: list[Project] = []
     for feature in features():
         document = feature.document
@@ -109,7 +109,7 @@ def _files(rows: list[dict[str, Any]]) -> Iterator[tuple[str, bytes]]:
 
 @st.composite
 def projects(draw: st.DrawFn, most: int = 2) -> Project:
-    """A valid project to which up to so many things have happened."""
+    """Draw a valid project with up to the given number of changes."""
     valid = draw(st.sampled_from(_valid()))
     project = copy.deepcopy(valid)
     for _ in range(draw(st.integers(0, most))):

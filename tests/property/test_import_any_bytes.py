@@ -1,4 +1,4 @@
-"""Any bytes in: evidence or an `EvidenceError` out; nothing else, and never a file that AI GO cannot read."""
+"""Any bytes give evidence or an `EvidenceError`, and never a file that AI GO cannot read."""
 
 import io
 import json
@@ -17,7 +17,7 @@ from aigo_inspect.importing.api import import_log
 from aigo_inspect.importing.importing import ImportOptions, import_file
 
 EXAMPLES = int(os.environ.get("AIGO_FUZZ_EXAMPLES", "10"))
-"""A long run sets the variable."""
+"""Number of examples; long runs set the variable."""
 GOLDEN = sorted((Path(__file__).parents[1] / "golden" / "inspect").iterdir())
 
 json_values = st.recursive(

@@ -1,4 +1,4 @@
-"""The dictionaries' `from_events` is the objects' `Trace.from_events`."""
+"""`from_events` for dictionaries equals `Trace.from_events` for objects."""
 
 from typing import Any
 

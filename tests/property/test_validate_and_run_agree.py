@@ -1,4 +1,4 @@
-"""What `validate` calls valid plans and starts; what planning refuses, `validate` tells at the same place."""
+"""Tasks that pass `validate` are planned and start; `validate` reports planning errors at the same position."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ many = settings(
 
 
 def planned(task: Path) -> TaskPlan | list[Issue]:
-    """The plan, or what is wrong with the files; `UsageError` is wrong use."""
+    """Return the plan or the errors in the files; `UsageError` means wrong usage."""
     try:
         return plan(PlanOrigin(task=str(task)))
     except (SpecError, DatasetError, TemplateError) as error:
@@ -47,11 +47,11 @@ def test_planning_and_validation_agree(project: Project) -> None:
         task = project.write(Path(name).resolve())
         (report,) = validate([task])
         if kind_of(task) != "task":
-            return  # nobody could tell that it was one
+            return  # not recognizable as a task
         try:
             made = planned(task)
         except UsageError:
-            return  # an option is missing: which dataset to evaluate
+            return  # the option for the dataset is missing
         said = {place(issue) for issue in report.issues if issue.severity == "error"}
         noted = {place(issue) for issue in report.issues}
         if isinstance(made, TaskPlan):
@@ -60,7 +60,7 @@ def test_planning_and_validation_agree(project: Project) -> None:
         wrong = [issue for issue in made if issue.severity == "error"]
         assert wrong
         for issue in wrong:
-            # What an option supplies is no error of the file.
+            # A value supplied by an option is not an error in the file.
             assert place(issue) in (said if issue.option is None else noted) or issue.option == "--config", (
                 project.changes,
                 issue,
@@ -81,7 +81,7 @@ def test_valid_tasks_start(project: Project) -> None:
             return
         assume(isinstance(made, TaskPlan))
         assert isinstance(made, TaskPlan)
-        assume(not likelihood_gaps(made))  # not on this engine
+        assume(not likelihood_gaps(made))  # unsupported on this engine
         model = f"scripted/{name}/model.jsonl"
         others = [word for key in made.model_keys for word in ("--model-map", f"{key}={model}")]
         done = CliRunner().invoke(app, ["run", str(task), "--model", model, "--out", f"{name}/out", *others])

@@ -1,4 +1,4 @@
-"""`make registries`: how many tasks of a registry become AI GO tasks, as a table in the docs."""
+"""`make registries`: number of registry tasks that convert to AI GO tasks, as tables in the docs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MARKS = "<!-- registry -->\n", "<!-- end of registry -->\n"
 
 
 def main() -> int:
-    """Convert everything, and write the tables between their marks."""
+    """Convert all tasks and write the tables between their marks."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("engines", nargs="*", default=list(PAGES))
     parser.add_argument("--list", action="store_true", help="print every task with its outcome")

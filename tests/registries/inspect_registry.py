@@ -1,4 +1,4 @@
-"""Every task of inspect-evals, converted or not."""
+"""Conversion of every inspect-evals task."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.registries.sources import OfflineError, Sources, guessed, limited
 from tests.registries.table import Verdict, of_error
 
 SECONDS = 15.0
-"""CPU time that one task may take, with all rows that are tried for it."""
+"""Maximum CPU time for one task with all rows tried."""
 
 
 def verdicts(names: frozenset[str] | None = None) -> Iterator[Verdict]:
-    """What converting each task comes to.
+    """Return the conversion outcome of each task.
 
     Args:
-        names: of tasks; `None`: all that are registered.
+        names: names of tasks. `None` converts all registered tasks.
     """
     from inspect_ai._eval.registry import task_create
 
@@ -50,10 +50,10 @@ def verdicts(names: frozenset[str] | None = None) -> Iterator[Verdict]:
 
 
 def _made(make: Callable[[], Any], sources: Sources) -> Any:
-    """A task over rows that are guessed.
+    """Construct a task with guessed rows.
 
     Raises:
-        LookupError: none fit.
+        LookupError: no rows fit.
     """
     tasks: list[Any] = []
 
@@ -64,7 +64,7 @@ def _made(make: Callable[[], Any], sources: Sources) -> Any:
             task = make()
         except MissingCellError:
             raise
-        except KeyError as error:  # also of a data frame, which does not tell what is read
+        except KeyError as error:  # also for a data frame, which does not record the cells read
             key = error.args[0] if error.args else None
             if sources.last and isinstance(key, str) and key not in cells[sources.last]:
                 raise MissingCellError((sources.last, key)) from error

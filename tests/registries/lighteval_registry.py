@@ -1,4 +1,4 @@
-"""Every task of lighteval's registry, converted or not."""
+"""Conversion of every task in the lighteval registry."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tests.registries.table import Verdict, of_error
 
 
 def verdicts(names: frozenset[str] | None = None) -> Iterator[Verdict]:
-    """What converting each task comes to.
+    """Return the conversion outcome of each task.
 
     Args:
-        names: of tasks; `None`: all that are found without a network.
+        names: names of tasks. `None` converts all tasks that are found without a network.
     """
     from aigo_lighteval.benchmarks.convert import convert
     from aigo_lighteval.benchmarks.pipeline import SplitRows
@@ -46,7 +46,7 @@ def verdicts(names: frozenset[str] | None = None) -> Iterator[Verdict]:
 
 
 def _fits(config: Any, row: Any) -> bool:
-    """Whether a row that is like the published ones makes a document, with choices or without."""
+    """Return whether a row like the published ones makes a document, with choices or without."""
     from lighteval.tasks.requests import Doc
 
     try:

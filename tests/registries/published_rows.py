@@ -1,4 +1,4 @@
-"""Columns of published datasets that nobody would guess, in rows of our own; by patterns of names."""
+"""Columns of published datasets that cannot be guessed, in made-up rows, by name pattern."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHARED = Path("tests/adapters/lighteval/benchmarks/rows.json")
 CHOICES = ["alpha", "beta", "gamma", "delta"]
 TESTS = json.dumps([{"input": "1", "output": "2", "testtype": "stdin"}])
 PACKED = base64.b64encode(zlib.compress(pickle.dumps(TESTS))).decode()
-"""As LiveCodeBench packs its hidden tests."""
+"""Hidden tests, packed as in LiveCodeBench."""
 
 LIGHTEVAL: dict[str, dict[str, Any]] = {
     "mmlu:*": {"question": "alpha", "subject": "algebra", "choices": CHOICES, "answer": 1},
@@ -67,7 +67,7 @@ LIGHTEVAL: dict[str, dict[str, Any]] = {
 
 
 def lighteval_row(name: str) -> dict[str, Any] | None:
-    """A row like those of a task's dataset; `None`: it is to be guessed."""
+    """Return a row like those of a task's dataset; `None` if it must be guessed."""
     shared: Any = json.loads(SHARED.read_text("utf-8")).get(name)
     if shared is not None:
         rows = shared if isinstance(shared, list) else next(iter(shared.values()))
@@ -184,5 +184,5 @@ INSPECT: dict[str, dict[str, Any]] = {
 
 
 def inspect_row(source: str) -> dict[str, Any] | None:
-    """A row like those of a source of inspect-evals, by its path, subset and split."""
+    """Return a row like those of an inspect-evals source, by path, subset and split."""
     return next((row for pattern, row in INSPECT.items() if fnmatchcase(source, pattern)), None)

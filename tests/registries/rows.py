@@ -1,4 +1,4 @@
-"""Rows for tasks whose data are elsewhere: guessed from what the task's own code reads of a row."""
+"""Rows for tasks with external data, guessed from the cells that the task's code reads."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ VALUES: tuple[Any, ...] = (
     "2020-01-01",
     None,
 )
-"""Tried in this order for a cell whose kind nobody says."""
+"""Values tried in this order for a cell of unknown type."""
 
 NAMED: tuple[tuple[tuple[str, ...], Any], ...] = (
     (("label", "idx", "index", "gold", "level", "id", "num", "count"), 1),
     (("choices", "options", "answers", "distractor", "endings", "list"), VALUES[1]),
     (("is_", "has_"), True),
 )
-"""Parts of names that tell the kind."""
+"""Parts of names that indicate the type."""
 
 SOURCE = "data: "
-"""What a cell's name begins with that is a source of rows."""
+"""Prefix of the names of cells that are sources of rows."""
 
 MOST = 400
-"""Rows that are tried for one task."""
+"""Maximum number of rows tried for one task."""
 
 
 class MissingCellError(KeyError):
-    """A cell was read that the row does not have."""
+    """Read access to a cell that the row does not have."""
 
     def __init__(self, path: tuple[Any, ...]):
         super().__init__(path[-1])
@@ -49,7 +49,7 @@ class MissingCellError(KeyError):
 
 
 class Row(dict[str, Any]):
-    """A row that tells which cell is read."""
+    """Row that records which cells are read."""
 
     def __init__(self, cells: dict[str, Any], path: tuple[Any, ...], reads: list[tuple[Any, ...]]):
         super().__init__({key: watched(value, (*path, key), reads) for key, value in cells.items()})
@@ -67,19 +67,19 @@ class Row(dict[str, Any]):
         return self
 
     def get(self, key: Any, default: Any = None) -> Any:
-        """As a dict's; a cell that is not there is nobody's need."""
+        """Return a cell as `dict.get` does; a missing cell with a default is not required."""
         if key in self:
             return self[key]
         self.reads.append((*self._path, key))
         return default
 
     def plain(self) -> dict[str, Any]:
-        """As it was given."""
+        """Return the value without recording."""
         return {key: plain(value) for key, value in self.items()}
 
 
 def watched(value: Any, path: tuple[Any, ...], reads: list[tuple[Any, ...]]) -> Any:
-    """A value that tells which of its cells are read."""
+    """Return a value that records which of its cells are read."""
     if isinstance(value, dict):
         return Row(value, path, reads)
     if isinstance(value, list):
@@ -88,7 +88,7 @@ def watched(value: Any, path: tuple[Any, ...], reads: list[tuple[Any, ...]]) -> 
 
 
 def plain(value: Any) -> Any:
-    """Without the watching."""
+    """Return the value without recording."""
     if isinstance(value, Row):
         return value.plain()
     return [plain(item) for item in value] if isinstance(value, list) else value
@@ -100,15 +100,15 @@ def fitting_row(
     sources: Callable[[str], dict[str, Any] | None] = lambda _: None,
     hopeless: tuple[type[BaseException], ...] = (),
 ) -> dict[str, Any]:
-    """A row with which a function does not fail.
+    """Return a row with which a function does not fail.
 
     Args:
-        use: gets the row.
-        sources: cells to begin with for a cell that is a source of rows.
-        hopeless: failures that no other row would mend.
+        use: function that receives the row.
+        sources: initial cells for a cell that is a source of rows.
+        hopeless: failures that no other row can fix.
 
     Raises:
-        LookupError: none was found; with the last failure.
+        LookupError: no row was found; contains the last failure.
     """
     cells: dict[str, Any] = {}
     tried: dict[tuple[Any, ...], Iterator[Any]] = {}
@@ -151,13 +151,13 @@ ADVICE: tuple[tuple[str, Any], ...] = (
     ("model", {}),
     ("string", "alpha"),
 )
-"""Values for what pydantic says of a cell."""
+"""Values by pydantic error for a cell."""
 
 
 def _advised(
     cells: Any, error: BaseException, reads: list[tuple[Any, ...]], tried: dict[tuple[Any, ...], Any]
 ) -> bool:
-    """Follow what pydantic says is wrong; whether there was anything new."""
+    """Apply the errors of pydantic; return whether there was anything new."""
     if not isinstance(error, ValidationError) or not reads:
         return False
     followed = False
@@ -190,8 +190,8 @@ def _advised(
 def _next(
     cells: dict[str, Any], paths: list[tuple[Any, ...]], tried: dict[tuple[Any, ...], Iterator[Any]]
 ) -> bool:
-    """Another value for the cell that was read last and has one left."""
-    # Where one was asked for with a default, too, it may be what is missing.
+    """Set the next candidate value for the last cell read that has one left."""
+    # A cell that is also read with a default can be the missing one.
     absent = [path for path in dict.fromkeys(paths) if path not in tried and _is_absent(cells, path)]
     for path in absent:
         tried[path] = iter(_candidates(str(path[-1])))
@@ -212,7 +212,7 @@ def _next(
 
 
 def _is_absent(cells: Any, path: tuple[Any, ...]) -> bool:
-    """Whether only the last step of a path leads nowhere."""
+    """Return whether only the last step of a path is missing."""
     for step in path[:-1]:
         try:
             cells = cells[step]
@@ -233,7 +233,7 @@ def _put(cells: Any, path: tuple[Any, ...], value: Any) -> None:
 
 
 def varied(row: Any, number: int) -> Any:
-    """A row like another one, with other words."""
+    """Return a row like another one with other words."""
     if isinstance(row, dict):
         return {key: varied(value, number) for key, value in row.items()}
     if isinstance(row, list):

@@ -1,4 +1,4 @@
-"""Loaders of datasets that give guessed rows and open no connection."""
+"""Dataset loaders that return guessed rows and open no connection."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from unittest import mock
 from tests.registries.rows import SOURCE, MissingCellError, Row, varied, watched
 
 NUM_ROWS = 3
-"""Rows that a source has."""
+"""Number of rows in a source."""
 
 
 class Table(list[Any]):
-    """Rows, with what the package datasets lets one do with them."""
+    """Rows with the interface of the datasets package."""
 
     info = SimpleNamespace(version=None, features={}, dataset_size=1)
 
@@ -62,7 +62,7 @@ class Table(list[Any]):
         return Table(list.__getitem__(self, number) for number in numbers if number < len(self))
 
     def save_to_disk(self, *_: Any) -> None:
-        """Not kept."""
+        """Do nothing."""
 
     def shuffle(self, *_: Any, **__: Any) -> Table:
         return self
@@ -77,7 +77,7 @@ def _merged(row: Any, more: Any) -> Any:
 
 
 class Splits(dict[str, Table]):
-    """A dataset whose split is chosen afterwards."""
+    """Dataset whose split is selected afterwards."""
 
     def __init__(self, table: Callable[[str], Table]):
         super().__init__()
@@ -89,14 +89,14 @@ class Splits(dict[str, Table]):
 
 
 class Sources:
-    """Tables by name, over cells that are guessed: a source that is new is a cell that is missing."""
+    """Tables by name with guessed cells; an unknown source is a missing cell."""
 
     def __init__(self) -> None:
         self.root = Row({}, (), [])
         self.last: str | None = None
 
     def start(self, root: Row) -> None:
-        """Other cells from now on."""
+        """Set other cells for the next attempt."""
         self.root, self.last = root, None
 
     def table(self, name: str) -> Table:
@@ -109,7 +109,7 @@ class Sources:
 
 
 class OfflineError(OSError):
-    """Something beyond this process was asked for."""
+    """Access to a resource outside this process."""
 
 
 def _offline(*_: Any, **__: Any) -> Any:
@@ -118,14 +118,14 @@ def _offline(*_: Any, **__: Any) -> Any:
 
 @contextmanager
 def guessed() -> Iterator[Sources]:
-    """All loaders of inspect-evals give guessed rows; nothing is connected to, started or waited for."""
+    """Replace all loaders of inspect-evals by guessed rows; nothing connects, starts or waits."""
     with ExitStack() as stack:
-        stack.enter_context(warnings.catch_warnings(action="ignore"))  # of others' code
+        stack.enter_context(warnings.catch_warnings(action="ignore"))  # of third-party code
         folder = stack.enter_context(tempfile.TemporaryDirectory())
-        # Read once, when it is imported: nothing of a real cache is used or touched.
+        # Read once at import: the real cache is neither used nor changed.
         environment = {"INSPECT_EVALS_CACHE_DIR": folder, "HF_HUB_OFFLINE": "1"}
         stack.enter_context(mock.patch.dict(os.environ, environment))
-        importlib.import_module("inspect_evals._registry")  # all, so that none keeps a loader of its own
+        importlib.import_module("inspect_evals._registry")  # all, so that no module keeps its own loader
         sources = Sources()
         for original, replacement in _replacements(sources, folder):
             for module, attribute in _places(original):
@@ -138,7 +138,7 @@ def guessed() -> Iterator[Sources]:
 
 
 def _replacements(sources: Sources, folder: str) -> list[tuple[Any, Any]]:
-    """Loaders, and what stands in for them."""
+    """Return loaders and their replacements."""
     import datasets  # type: ignore[import-untyped]  # has no types
     import huggingface_hub
     import inspect_ai.dataset as inspect_datasets
@@ -202,7 +202,7 @@ def _replacements(sources: Sources, folder: str) -> list[tuple[Any, Any]]:
 
 
 def _places(original: Any) -> list[tuple[Any, str]]:
-    """Where modules have a function, by whatever name."""
+    """Return the modules that have a function, with its name there."""
     return [
         (module, attribute)
         for name, module in list(sys.modules.items())
@@ -214,7 +214,7 @@ def _places(original: Any) -> list[tuple[Any, str]]:
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """`TimeoutError` after some seconds of this process."""
+    """Raise `TimeoutError` after some seconds in this process."""
 
     def stop(*_: Any) -> None:
         raise TimeoutError(f"it takes more than {seconds:g} s")

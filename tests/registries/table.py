@@ -1,4 +1,4 @@
-"""What converting the tasks of a registry comes to, counted and as a table."""
+"""Outcomes of converting the tasks of a registry, as counts and as a table."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ KINDS: Mapping[Kind, str] = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """One task."""
+    """Conversion outcome of one task."""
 
     name: str
     kind: Kind
     reasons: tuple[str, ...] = ()
-    """Why it was refused or not made."""
+    """Reasons why the task was refused or not constructed."""
 
     @classmethod
     def of_document(cls, task: str, document: Mapping[str, Any]) -> Verdict:
-        """A task that was converted."""
+        """Return the outcome of a converted task."""
         needs = any(
             "needs the package" in part.get(name, "")
             for scorer in document["definition"]["scorers"]
@@ -42,7 +42,7 @@ class Verdict:
 
 
 def of_error(name: str, error: BaseException, *, rows: str | None = None) -> Verdict:
-    """A task that was refused, or could not be made."""
+    """Return the outcome of a task that was refused or could not be constructed."""
     if rows is not None or not isinstance(error, UnsupportedPlanError):
         return Verdict(name, "not made", (_obstacle(rows or f"{type(error).__name__}: {error}"),))
     lines = [line.strip() for line in str(error).splitlines() if line.startswith("  - ")]
@@ -59,18 +59,18 @@ OBSTACLES: Mapping[str, tuple[str, ...]] = {
     ),
     "code that does not work with this release": ("positional argument", "several documents of a row"),
 }  # fmt: skip
-"""Words of failures, by what they come to."""
+"""Words in error messages, by obstacle."""
 
 NO_ROW = "no suitable row was found"
 
 
 def _obstacle(failure: str) -> str:
-    """Why a task could not be made."""
+    """Return the reason why a task could not be constructed."""
     return next((text for text, words in OBSTACLES.items() if any(word in failure for word in words)), NO_ROW)
 
 
 def _kind_of(line: str) -> str:
-    """A reason without what is this task's alone: names, numbers, hints."""
+    """Return a reason without task-specific parts: names, numbers, hints."""
     part, _, reason = line.removeprefix("- ").partition(": ")
     part = re.sub(r"\[\d+\]| \(.*\)", "", part)
     reason = re.sub(r" \((run it|exact|set |give ).*$", "", reason)
@@ -79,13 +79,13 @@ def _kind_of(line: str) -> str:
 
 
 def markdown(verdicts: Iterable[Verdict], title: str, *, most: int = 12) -> str:
-    """The counts, and the reasons by how many tasks they keep."""
+    """Return the counts, and the reasons sorted by number of affected tasks."""
     listed = list(verdicts)
     counts = Counter(verdict.kind for verdict in listed)
     lines = [f"**{title}**: {len(listed)} tasks", "", "| outcome | tasks |", "|---|---|"]
     lines += [f"| {text} | {counts[kind]} |" for kind, text in KINDS.items()]
     for kind, heading in (("refused", "refused: message"), ("not made", "not tried: reason")):
-        # A task that has a reason twice, in two of its parts, counts once.
+        # A task with the same reason in two of its parts counts once.
         reasons = Counter(
             reason for verdict in listed if verdict.kind == kind for reason in dict.fromkeys(verdict.reasons)
         )
@@ -100,7 +100,7 @@ def _cell(text: str) -> str:
 
 
 def differences(verdicts: Sequence[Verdict], expected: Mapping[str, Kind]) -> dict[str, tuple[str, str]]:
-    """Tasks whose outcome is another one: what it is, and what was expected."""
+    """Return the tasks whose outcome differs from the expected one, with both outcomes."""
     return {
         verdict.name: (verdict.kind, expected[verdict.name])
         for verdict in verdicts

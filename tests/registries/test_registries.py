@@ -1,4 +1,4 @@
-"""Tasks of both registries become AI GO tasks, or are refused for the reason that the tables count."""
+"""Tasks of both registries are converted or refused for the reason counted in the tables."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ LIGHTEVAL = {
 
 INSPECT = {
     "inspect_evals/boolq": "python scorer",
-    "inspect_evals/mmlu_0_shot": "python scorer",  # a solver of its own
+    "inspect_evals/mmlu_0_shot": "python scorer",  # a custom solver
     "inspect_evals/assistant_bench_closed_book_zero_shot": "python scorer",  # a setup
     "inspect_evals/arc_challenge": "python scorer",
     "inspect_evals/healthbench": "refused",  # a scorer that asks a model
     "inspect_evals/humaneval": "refused",  # a sandbox
-    "inspect_evals/abstention_bench": "not made",  # a package that is not here
+    "inspect_evals/abstention_bench": "not made",  # a package that is not installed
 }
 
 

@@ -1,4 +1,4 @@
-"""Logs for these tests."""
+"""Inspect logs for these tests."""
 
 import asyncio
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """One real log per scenario, by name."""
+    """Return one real log for each scenario, by name."""
     from inspect_ai.model import _retry
     from tests.support.inspect_logs import rare as rare_logs
     from tests.support.inspect_logs import scripted as scripted_logs
@@ -23,7 +23,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             found["edited"] = scripted_logs.edited(log, folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("INSPECT_CACHE_DIR", str(folder / "cache"))
-        # Three seconds and more between attempts.
+        # Inspect waits at least three seconds between attempts.
         patch.setattr(_retry, "_sleep", lambda seconds: asyncio.sleep(0))
         for name in rare_logs.RARE:
             log = rare_logs.run(name, folder)

@@ -28,7 +28,7 @@ EQUALS = """
 
 @pytest.fixture(autouse=True)
 def digits() -> Iterator[None]:
-    """lighteval's own command line, where a test runs it in this process, raises Python's limit for everything after it."""
+    """Restore the limit on integer digits, which the command of lighteval raises for the whole process."""
     before = sys.get_int_max_str_digits()
     yield
     sys.set_int_max_str_digits(before)
@@ -36,7 +36,7 @@ def digits() -> Iterator[None]:
 
 @pytest.fixture
 def make_plan(tmp_path: Path) -> MakePlan:
-    """A plan from the rest of a task's definition and rows."""
+    """Return a function that plans a task from part of its definition and rows."""
 
     def make(rows: Rows, definition: str = ASK + EQUALS, key: str = "t") -> TaskPlan:
         folder = tmp_path / "task"
@@ -51,7 +51,7 @@ def make_plan(tmp_path: Path) -> MakePlan:
 
 @pytest.fixture
 def script(tmp_path: Path) -> Callable[..., str]:
-    """A scripted model from its rules."""
+    """Return a function that writes a scripted model from its rules."""
 
     def make(*rules: dict[str, Any], name: str = "m.jsonl") -> str:
         (tmp_path / name).write_text("".join(json.dumps(rule) + "\n" for rule in rules))

@@ -1,4 +1,5 @@
-"""Installations that do not work are told in a line, with the command that mends them; lighteval itself is imported late."""
+"""Incompatible installations are reported in one line with the command that fixes them; lighteval is imported
+late."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What is held: files, and the commands that are run on them. A case is one golden.
+"""Golden cases: files, and the commands that are run on them. Each case has one golden.
 
-Commands stand as they are typed in a folder that holds the case's files; a shell's patterns are filled in, `=` before one leaves it to the
-command.
+Commands are written as typed in a folder with the files of the case. Shell patterns are expanded; a pattern that starts with `=` is passed
+to the command.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ GOLDEN = REPOSITORY / "tests" / "golden"
 INPUTS = Path(__file__).parent / "inputs"
 INSPECT_LOGS = sorted((GOLDEN / "inspect").iterdir())
 IMPORTED = ("0.3.199-v3.json", "0.3.240.eval", "0.3.285-chunked.eval", "0.3.50.eval")
-"""One of each layout of Inspect's logs; `tests/adapters/inspect/importing/` reads those of every release."""
+"""One log of each Inspect layout; `tests/adapters/inspect/importing/` reads those of every release."""
 LIGHTEVAL_RESULTS = GOLDEN / "lighteval" / "0.13.0.zip"
 SHIPPED = sorted(folder for folder in TASKS.iterdir() if (folder / "task.yaml").is_file())
 
@@ -76,9 +76,9 @@ def _imports() -> Iterator[Case]:
 
 
 def _with_secrets(log: Path) -> str:
-    """A log whose texts hold what looks like keys."""
+    """Return a log whose texts contain strings that look like API keys."""
     text = log.read_text("utf-8")
-    # In two parts, so that no scanner takes this file for one that leaks.
+    # Split, so that scanners do not report this file as a leak.
     key, word = "sk-proj-" + "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv", "swordfish-" + "12345"
     changed = text.replace("Use the tools.", f"Use the tools. {key} {word} AKIA" + "A1B2C3D4E5F6G7H8")
     assert changed != text
@@ -91,7 +91,7 @@ def _unpacked(results: Path) -> dict[str, bytes]:
 
 
 CONFIG = {"uniqueness-task": "--config field=email --dataset contacts=uniqueness-task/contacts.csv"}
-"""Values for parameters that have no default."""
+"""Values for parameters without a default."""
 
 
 def _shipped() -> Iterator[Case]:
@@ -129,7 +129,7 @@ def _shipped() -> Iterator[Case]:
 
 
 def _models(folder: Path) -> str:
-    """The scripted models of a shipped task, and of its judges."""
+    """Return the scripted models of a shipped task and of its judges."""
     answers, judge = folder / "answers.jsonl", folder / "judge.jsonl"
     options = [f"--model scripted/{folder.name}/answers.jsonl"] if answers.exists() else []
     if judge.exists():
@@ -144,7 +144,7 @@ ADDING = [
     {"question": f"Ada has {n} pens and buys 4. How many?", "answer": f"{n}+4={n + 4}\n#### {n + 4}"}
     for n in (3, 5, 7)
 ]
-"""Rows as lighteval's gsm8k has them."""
+"""Rows in the format of gsm8k in lighteval."""
 
 LETTERS = [
     {
@@ -155,7 +155,7 @@ LETTERS = [
     }
     for n in (1, 2, 3)
 ]
-"""… and its mmlu."""
+"""Rows in the format of mmlu in lighteval."""
 
 
 def _lines(rows: Sequence[Mapping[str, Any]]) -> str:

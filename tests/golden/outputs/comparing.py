@@ -1,4 +1,4 @@
-"""Goldens on the disk, and what to say of a difference."""
+"""Golden files on disk, and the description of a difference."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 GOLDENS = Path(__file__).parent / "goldens"
 
 LARGE = 24_000
-"""Texts of more characters are stored packed."""
+"""Longer texts are stored compressed."""
 
 SHOWN = 400
-"""Characters of a line that are shown."""
+"""Maximum number of characters shown from a line."""
 
 
 def place(name: str, text: str | None = None) -> Path:
-    """Where a case's golden stands, or would stand with this text."""
+    """Return the path of a case's golden, present or for this text."""
     plain = GOLDENS / f"{name}.txt"
     packed = GOLDENS / f"{name}.txt.gz"
     if text is None:
@@ -26,7 +26,7 @@ def place(name: str, text: str | None = None) -> Path:
 
 
 def load(name: str) -> str | None:
-    """A case's golden; `None`: there is none."""
+    """Return the golden of a case; `None` if there is none."""
     file = place(name)
     if not file.exists():
         return None
@@ -35,7 +35,7 @@ def load(name: str) -> str | None:
 
 
 def store(name: str, text: str) -> None:
-    """Write a golden, and nothing when it says the same already."""
+    """Write a golden if its text changed."""
     if load(name) == text:
         return
     place(name).unlink(missing_ok=True)
@@ -46,13 +46,13 @@ def store(name: str, text: str) -> None:
 
 
 def stored() -> set[str]:
-    """Names of the cases that have a golden."""
+    """Return the names of the cases that have a golden."""
     files = [path for path in GOLDENS.rglob("*.txt*") if path.is_file()]
     return {str(path.relative_to(GOLDENS)).removesuffix(".gz").removesuffix(".txt") for path in files}
 
 
 def difference(expected: str, found: str) -> str:
-    """The first place where two texts part, for people, and how much else there is; empty when they are equal."""
+    """Describe the first difference of two texts and the number of others; empty if they are equal."""
     if expected == found:
         return ""
     left, right = expected.split("\n"), found.split("\n")
@@ -75,7 +75,7 @@ def difference(expected: str, found: str) -> str:
 
 
 def _where(lines: list[str], number: int) -> str:
-    """The file, or the command, that a line belongs to, and its line there."""
+    """Return the file or command that contains a line, and the line number there."""
     for at in range(min(number, len(lines) - 1), -1, -1):
         if lines[at].startswith(("=== ", "$ ", "--- ")):
             command = next((line for line in reversed(lines[: at + 1]) if line.startswith("$ ")), "")
@@ -96,7 +96,7 @@ def _sections(text: str) -> dict[str, str]:
 
 
 def _others(expected: str, found: str) -> Iterator[str]:
-    """Which files differ, are missing, are new."""
+    """Return the names of changed, missing and new files."""
     left, right = _sections(expected), _sections(found)
     for name in {**left, **right}:
         if left.get(name) != right.get(name):

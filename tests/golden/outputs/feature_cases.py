@@ -1,4 +1,4 @@
-"""The features of the conformance tests as they are typed: exported, explained and converted, and run on both engines."""
+"""Features of the conformance tests as commands: exported, explained and converted, and run on both engines."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _run(feature: Feature, task: str, document: Mapping[str, Any]) -> str:
 
 
 def _again(feature: Feature, change: Mapping[str, Any]) -> tuple[Files, str]:
-    """The second run: its files, and the command."""
+    """Return the files and the command of the second run."""
     document = {name: value for name, value in feature.document.items() if name != "again"}
     if change.get("stored"):
         definition = {**document["definition"], "scorers": change["scorers"]}

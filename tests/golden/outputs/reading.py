@@ -1,4 +1,4 @@
-"""The outputs of a case as one text that can be compared and read: its commands with what they printed, then every file they made."""
+"""Outputs of a case as one readable text: its commands with their output, then every file that they wrote."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from tests.golden.outputs.steady import ID, Steady
 from tests.support.commands import REPOSITORY
 
 _NATIVE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:[.]\d+|[+-]\d\d-\d\d)?)")
-"""Times in names of files."""
+"""Times in file names."""
 
 _ENDS = re.compile(rf"_({ID})(?=\.)")
-"""Ids in names of files."""
+"""Ids in file names."""
 
 PROVENANCE = ".provenance.json"
 
 FROM_PACKAGES = ("huggingface", "pandas", "ARROW:schema")
-"""Metadata of tables that libraries write."""
+"""Table metadata written by libraries."""
 
 
 class Outcome(NamedTuple):
-    """What the commands of a case said, and the files of its folder before and after them."""
+    """Command output of a case, and the files of its folder before and after."""
 
     folder: Path
     done: Sequence[Done]
@@ -41,7 +41,7 @@ class Outcome(NamedTuple):
 
 
 def outputs(case: Case, folder: Path, worker: Worker) -> str:
-    """Run a case in a folder that is not there yet, and read what came of it."""
+    """Run a case in a new folder and read its outputs."""
     put(case.files, folder)
     before = _contents(folder)
     done = worker.run(folder, case.commands)
@@ -49,7 +49,7 @@ def outputs(case: Case, folder: Path, worker: Worker) -> str:
 
 
 def read(case: Case, outcome: Outcome) -> str:
-    """An outcome without what is chance in it."""
+    """Return an outcome without random values."""
     folder, done, before, after = outcome
     made = sorted(
         (name for name, content in after.items() if before.get(name) != content),
@@ -69,19 +69,22 @@ def read(case: Case, outcome: Outcome) -> str:
 
 
 def _contents(folder: Path) -> dict[str, bytes]:
-    """Files in the order in which they were written last."""
+    """Return files in the order of their last write."""
     files = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"]
     files.sort(key=lambda path: (path.stat().st_mtime_ns, path))
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 def _without_chance(name: str) -> str:
-    """A file's name without a time and an id: of two that are told apart by them alone, the earlier stays first."""
+    """Return a file name without time and id.
+
+    Of two names that differ only in these, the earlier file is first.
+    """
     return _ENDS.sub("_<id>", _NATIVE.sub("<time>", name))
 
 
 def _names(folder: Path, made: list[str], steady: Steady) -> dict[str, str]:
-    """Folders of this machine, and names of files with a time or an id in them."""
+    """Return folders of this machine, and file names with a time or an id."""
     names = {
         str(folder): "<folder>",
         str(folder.parent): "<parent>",
@@ -109,12 +112,12 @@ def _command(done: Done, steady: Steady) -> Iterator[str]:
 
 
 def _texts(case: Case, name: str, content: bytes) -> Iterator[tuple[str, str]]:
-    """A file as text: what is packed unpacked, tables as rows, archives member by member."""
+    """Return a file as text: archives unpacked member by member, tables as rows."""
     suffix = Path(name).suffix
     if suffix == ".gz":
         yield name.removesuffix(suffix), gzip.decompress(content).decode("utf-8", "backslashreplace")
     elif suffix == ".zst":
-        # In how many frames it is packed is no difference.
+        # The number of compression frames is not compared.
         frames = zstandard.ZstdDecompressor().stream_reader(content, read_across_frames=True)
         yield name.removesuffix(suffix), frames.read().decode("utf-8", "backslashreplace")
     elif name.endswith(PROVENANCE):
@@ -128,7 +131,7 @@ def _texts(case: Case, name: str, content: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _provenance(content: bytes) -> str:
-    """What a provenance says without digests, which follow from the result, and without what wrote it: the machine."""
+    """Return a provenance without the machine and without digests, which follow from the result."""
     record = json.loads(content)
     run = record["run"]
     facts = {
@@ -155,7 +158,7 @@ def _members(case: Case, name: str, content: bytes) -> Iterator[tuple[str, str]]
 
 
 def _table(content: bytes) -> str:
-    """Columns with their types, what stands beside them, and the rows."""
+    """Return the columns with types and metadata, and the rows."""
     import pyarrow.parquet  # type: ignore[import-untyped]  # has no types
 
     table = pyarrow.parquet.read_table(io.BytesIO(content))

@@ -1,6 +1,7 @@
-"""Where outputs of runs hold chance: times, durations, ids made at random, releases of packages.
+"""Positions of random values in the outputs of runs: times, durations, random ids, package versions.
 
-They hold for cases with a run among their commands. What an import, an export or a conversion writes has no chance in it, and is held as it is.
+The rules apply to cases with a run among their commands. Outputs of imports, exports and conversions contain no random values and are
+compared unchanged.
 """
 
 from __future__ import annotations
@@ -10,20 +11,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Rule:
-    """Values of one kind at some places of some files of JSON."""
+    """Values of one kind at certain positions in certain JSON files."""
 
     files: str
-    """Pattern of the files' names; of an archive, `archive!member`."""
+    """Pattern of the file names; `archive!member` for archives."""
     kind: str
-    """`time`, `seconds`, `id`, `version`, `digest`; `source`: a file of source code, or a line in it; `traceback`: without its frames;
-    `set`: a list whose order is chance; `json`: a text that is JSON itself, in which the rules go on below `@`."""
+    """`time`, `seconds`, `id`, `version`, `digest`; `source`: a source file, or a line in it; `traceback`: without its frames;
+    `set`: a list in random order; `json`: a JSON text, to which rules below `@` apply."""
     places: tuple[str, ...]
-    """Keys with dots between, `0` for any index: `*` is any one key, `**.` any number of them."""
+    """Keys separated by dots, with `0` for any index: `*` matches one key, `**.` any number of keys."""
 
 
 @dataclass(frozen=True)
 class TextRule:
-    """Words in a text that is no JSON."""
+    """Words in a text that is not JSON."""
 
     files: str
     pattern: str
@@ -33,7 +34,7 @@ class TextRule:
 ITEMS = ("items", "input_context", "output_items", "*.items")
 
 RULES: tuple[Rule, ...] = (
-    # A run's messages, calls and spans have ids made at random, also where one names another.
+    # Messages, calls and spans of a run have random ids, also in references.
     Rule(
         "*.tasklog.json",
         "id",
@@ -62,7 +63,7 @@ RULES: tuple[Rule, ...] = (
         ),
     ),
     Rule("*.tasklog.json", "time", ("**.metadata.inspect.completed",)),
-    # Of runs with agents: in imported logs these are what they are.
+    # Only for runs with agents: imported logs have fixed values.
     *(
         rule
         for files in ("*-small.tasklog.json", "*feature.tasklog.json")
@@ -80,14 +81,14 @@ RULES: tuple[Rule, ...] = (
             ),
         )
     ),
-    # Where in the code, and when, a line was written to the log that Inspect's loggers write.
+    # Source position and time of a line written by the loggers of Inspect.
     Rule("*.tasklog.json", "time", ("**.events.0.data.message.created",)),
     Rule(
         "*.tasklog.json",
         "source",
         tuple(f"**.events.0.data.message.{key}" for key in ("filename", "module", "lineno")),
     ),
-    # Of a traceback, what was raised; not the files and lines of every library between.
+    # A traceback keeps only the exception, without the files and lines of libraries.
     Rule("*.tasklog.json", "traceback", ("**.events.0.traceback", "**.metadata.inspect.traceback")),
     Rule(
         "*.tasklog.json",
@@ -102,20 +103,20 @@ RULES: tuple[Rule, ...] = (
             for key in ("total_time", "extra.inspect.total_time", "extra.inspect.working_time")
         ),
     ),
-    # The results of a run file, together; `--json` prints them.
+    # Joint results of a run file, printed by `--json`.
     Rule("stdout", "time", ("**.started_at", "**.ended_at")),
     Rule("stdout", "seconds", ("**.runtime",)),
     Rule("*evaluation.json", "time", ("**.started_at", "**.ended_at")),
     Rule("*evaluation.json", "seconds", ("**.execution.runtime",)),
-    # Inspect's own log of a run.
+    # Log of a run written by Inspect.
     Rule("*.eval!header.json", "id", ("eval.eval_id", "eval.run_id", "eval.task_id")),
     Rule("*.eval!header.json", "time", ("eval.created", "stats.started_at", "stats.completed_at")),
     Rule("*.eval!header.json", "version", ("eval.packages.*",)),
     Rule(
         "*.eval!header.json", "set", ("eval.tags.0",)
-    ),  # a set of Inspect's, in the order of a process's hashes
+    ),  # a set in Inspect, ordered by the hashes of a process
     Rule("*.tasklog.json", "set", ("**.trace.metadata.tags.0",)),
-    # A stored result that is scored anew is the data set, so that digests have its times in them.
+    # A rescored result is the dataset, so its digests depend on times.
     Rule("stdout", "digest", ("0.digest",)),
     *(
         Rule(
@@ -130,7 +131,7 @@ RULES: tuple[Rule, ...] = (
         for folder in ("scored", "again", "native")
     ),
     Rule("scored/results/*.json", "digest", ("**.digest", "**.solver_digest")),
-    # lighteval's own files of a run.
+    # Files of a run written by lighteval.
     Rule(
         "*results/*.json",
         "seconds",
@@ -141,7 +142,9 @@ RULES: tuple[Rule, ...] = (
         ),
     ),
     Rule("*results/*.json", "time", ("aigo_bridge.started_at", "aigo_bridge.ended_at")),
-    Rule("*results/*.json", "digest", ("aigo_bridge.numbers.details",)),  # of the table below, with its times
+    Rule(
+        "*results/*.json", "digest", ("aigo_bridge.numbers.details",)
+    ),  # for the table below, with its times
     Rule("*details/*.parquet", "json", ("model_response.aigo", "metric.aigo")),
     Rule(
         "*details/*.parquet",
@@ -161,8 +164,8 @@ RULES: tuple[Rule, ...] = (
 )
 
 TEXTS: tuple[TextRule, ...] = (
-    # How far a run is, is said from time to time; that it has come to its end always.
+    # Progress is printed from time to time, the end of a run always.
     TextRule("stderr", r"^(\d+)/(?!\1\b)\d+ (trials|samples)\b.*\n", ""),
-    # … and that none has ended for a minute, on a machine that has other things to do.
+    # A busy machine may also print that no sample has ended for a minute.
     TextRule("stderr", r"^no (trial|sample) has ended for \d+ s \(.*\n", ""),
 )

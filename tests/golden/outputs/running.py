@@ -1,7 +1,7 @@
-"""Runs the commands of a case, each in a forked process of its own: as from a shell, without loading the engines for each anew.
+"""Runner of case commands: each command has its own forked process, as in a shell, without loading the engines again.
 
-A worker process reads lines of JSON, a folder and commands, and forks for each; what one of them has loaded it loads itself, for the next.
-Nothing of this project is imported but what the installed `aigo-bridge` command names, so that it holds wherever modules stand.
+A worker process reads JSON lines with a folder and commands, and forks for each command. It preloads the modules that earlier commands
+loaded. Of this project, it only imports the entry point of the installed `aigo-bridge` command, so moved modules do not matter.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tests.support.commands import REPOSITORY
 from tests.support.fork_server import load
 
 OUT, ERR, NEWS = ".stdout", ".stderr", ".modules"
-"""What a command leaves beside its files: what it printed, and the modules that it has loaded."""
+"""Extra files of a command: its output and the modules that it loaded."""
 
 PACKAGES = {"inspect": "inspect_ai", "lighteval": "lighteval.pipeline"}
-"""What an engine's commands load for the most part."""
+"""Main package loaded by the commands of an engine."""
 
 
 class Done(NamedTuple):
-    """A command of a case that has ended."""
+    """Finished command of a case."""
 
     arguments: tuple[str, ...]
     code: int
@@ -41,7 +41,7 @@ class Done(NamedTuple):
 
 
 def environment(home: Path) -> dict[str, str]:
-    """All that a command sees of the machine's environment: what is set there is no part of an output."""
+    """Return the complete environment of a command; values of the machine must not affect an output."""
     home.mkdir(parents=True, exist_ok=True)
     kept = {
         name: os.environ[name] for name in ("PATH", "PYTHONHASHSEED", "LD_LIBRARY_PATH") if name in os.environ
@@ -53,7 +53,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 class Worker:
-    """The process that forks, seen from the tests."""
+    """Forking process, as used by the tests."""
 
     def __init__(self, home: Path, engine: str) -> None:
         self._home = home
@@ -79,7 +79,7 @@ class Worker:
             process.stdin.flush()
             answer = process.stdout.readline()
         except BaseException:
-            # A test that runs out of time leaves before the answer comes: nobody may take it for that to the next.
+            # A test that times out does not read its answer, which must not be used for the next test.
             process.kill()
             self.stop()
             raise
@@ -94,11 +94,11 @@ class Worker:
 
 
 def _serve(engine: str) -> None:
-    """Fork for each command that is asked for."""
-    # What a command prints must not stand among the answers.
+    """Fork for each requested command."""
+    # The output of a command must not mix with the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    # Else the first command and this process would load it both.
+    # Otherwise, both the first command and this process would load it.
     import_module(PACKAGES[engine])
     (script,) = entry_points(group="console_scripts", name="aigo-bridge")
     main = script.load()
@@ -108,7 +108,7 @@ def _serve(engine: str) -> None:
         for arguments in commands:
             expanded = _expanded(arguments, folder)
             gc.collect()
-            # The forked processes copy no page because of a count of references that nobody asks for.
+            # Forked processes then copy no pages because of changed reference counts.
             gc.freeze()
             child = os.fork()
             if child == 0:
@@ -119,7 +119,7 @@ def _serve(engine: str) -> None:
 
 
 def _expanded(arguments: Sequence[str], folder: str) -> list[str]:
-    """What a shell makes of patterns; the import's own are in quotes there, and begin with `=` here."""
+    """Expand patterns like a shell; quoted patterns for the import begin with `=`."""
     found: list[str] = []
     for each in arguments:
         if each.startswith("="):
@@ -131,7 +131,7 @@ def _expanded(arguments: Sequence[str], folder: str) -> list[str]:
 
 
 def _forked(main: Callable[[], Any], arguments: Sequence[str], folder: Path) -> NoReturn:
-    """The command itself, in the forked process."""
+    """Run the command in the forked process."""
     os.setsid()
     os.chdir(folder)
     loaded = set(sys.modules)
@@ -147,7 +147,7 @@ def _forked(main: Callable[[], Any], arguments: Sequence[str], folder: Path) -> 
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:  # noqa: BLE001  # as an interpreter does with what nobody catches
         traceback.print_exc()
-    # What an interpreter does at its end, but for taking its modules apart: that takes seconds once torch is among them.
+    # Interpreter shutdown without unloading modules, which takes seconds with torch.
     threading._shutdown()  # type: ignore[attr-defined]  # has no public name
     atexit._run_exitfuncs()
     (folder / NEWS).write_text("\n".join(name for name in sys.modules if name not in loaded))
@@ -169,7 +169,7 @@ def _ended(child: int, folder: Path) -> tuple[int, str, str]:
 
 
 def put(files: Mapping[str, Path | str | bytes], folder: Path) -> None:
-    """Write the files that a case begins with."""
+    """Write the input files of a case."""
     folder.mkdir(parents=True)
     for name, content in files.items():
         place = folder / name

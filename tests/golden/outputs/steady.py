@@ -1,7 +1,7 @@
-"""What is chance in an output, each kind by a named rule at its place; all else of a file stays as it is, to the byte.
+"""Replacement of random values in an output, by named rules for certain positions. All other bytes stay unchanged.
 
-A rule takes away only what has the form of its kind: a time that is no time stays, and is a difference. Ids keep who is who: the first
-that turns up is `<id 1>` wherever it stands.
+A rule only replaces values of the right form: an invalid time stays, and is a difference. Equal ids stay equal: the first one is
+`<id 1>` everywhere.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from tests.golden.outputs.rules import RULES, TEXTS
 Place = tuple[str, ...]
 
 Change = tuple[int, int, str]
-"""Begin and end of a part of a text, and what stands for it."""
+"""Start and end of a part of a text, and its replacement."""
 
 ID = r"[2-9A-HJ-NP-Za-km-z]{22}|[0-9a-f]{22}|[0-9a-f]{32}"
-"""Ids at random, those of logs that this project writes from a digest of a run, and UUIDs."""
+"""Random ids, digest ids of logs written by this project, and UUIDs."""
 
 _ID = re.compile(rf"(?<![0-9A-Za-z])(?:{ID})(?![0-9A-Za-z])")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d[:-]\d\d[:-]\d\d(\.\d+)?(Z|[+-]\d\d[:-]\d\d)?")
@@ -31,7 +31,7 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _DIGEST = re.compile(r"(?<![0-9a-f])([0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})(?![0-9a-f])")
 _SOURCE = re.compile(r"[\w./<>-]+")
 _FRAME = re.compile(r"^(?: *\| )? {2,}(?![ +|]).*\n", re.MULTILINE)
-"""A line of a traceback that is deeper than the line that says it is one, in groups too."""
+"""Line of a traceback that is indented more than its first line, also in exception groups."""
 _VERSION = re.compile(r"\d+(\.\w+)+(\+\w+)?")
 
 _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[^\s"{}\[\]:,]+|[{}\[\]:,])')
@@ -43,7 +43,7 @@ FOLD = "⋯"
 
 
 class Value(NamedTuple):
-    """A value of a JSON text that is no list and no object."""
+    """Value in a JSON text that is neither a list nor an object."""
 
     begin: int
     end: int
@@ -52,16 +52,16 @@ class Value(NamedTuple):
 
 @dataclass
 class Steady:
-    """Takes chance out of the texts of one case."""
+    """Normalizer that removes random values from the texts of one case."""
 
     names: Mapping[str, str]
-    """What stands for what everywhere: folders, and names of files in which a time stands."""
+    """Replacements for the whole text: folders, and file names with a time."""
     ran: bool = True
-    """Whether a run is among the commands: only then is there chance."""
+    """Whether the commands include a run; only runs have random values."""
     ids: dict[str, str] = field(default_factory=dict)
 
     def text(self, name: str, text: str) -> str:
-        """A file's text, or what a command prints (`stdout`, `stderr`)."""
+        """Return the text of a file or the output of a command (`stdout`, `stderr`) without random values."""
         for found, stands in self.names.items():
             text = text.replace(found, stands)
         text = "".join(self._json(name, line) for line in _documents(name, text))
@@ -71,7 +71,7 @@ class Steady:
         return text
 
     def value(self, kind: str, text: str) -> str:
-        """A value, as it stands in the file, without what is chance in it."""
+        """Return a value as in the file, without random parts."""
         match kind:
             case "id":
                 return _ID.sub(lambda found: self.id(found[0]), text)
@@ -92,7 +92,7 @@ class Steady:
         raise AssertionError(f"no such kind: {kind}")
 
     def id(self, found: str) -> str:
-        """The name of an id: the same for the same."""
+        """Return the name of an id; equal ids have equal names."""
         return self.ids.setdefault(found, f"<id {len(self.ids) + 1}>")
 
     def _json(self, name: str, text: str) -> str:
@@ -127,7 +127,7 @@ class Steady:
         return found
 
     def _within(self, name: str, place: Place, text: str) -> str:
-        """A text that is JSON itself."""
+        """Return a text that is itself JSON."""
         try:
             json.loads(text)
         except ValueError:
@@ -141,7 +141,7 @@ class Steady:
 
 
 def _in_order(name: str, values: Sequence[Value], changes: Sequence[Change]) -> list[Change]:
-    """The members of lists without an order, sorted: each list's stand one after the other."""
+    """Sort the members of unordered lists; the members of each list stay together."""
     found = list(changes)
     for place, group in groupby(range(len(values)), key=lambda at: values[at].place):
         if "set" in _kinds(name, place):
@@ -153,7 +153,7 @@ def _in_order(name: str, values: Sequence[Value], changes: Sequence[Change]) -> 
 
 
 def _documents(name: str, text: str) -> list[str]:
-    """The parts of a text that may be JSON documents: all of it, or its lines."""
+    """Return the parts of a text that may be JSON documents: the whole text or its lines."""
     return text.splitlines(keepends=True) if name.endswith((".jsonl", ".parquet")) else [text]
 
 
@@ -169,15 +169,18 @@ def _kinds(name: str, place: Place) -> tuple[str, ...]:
 
 @cache
 def _pattern(place: str) -> re.Pattern[str]:
-    """`a.**.b.*`: any keys between, including none; any one key."""
+    """Compile `a.**.b.*`: `**` matches any number of keys, `*` one key."""
     text = re.escape(place).replace(r"\*\*\.", r"(?:.+\.)?").replace(r"\*\*", ".*").replace(r"\*", r"[^.]+")
     return re.compile(text)
 
 
 def _values(text: str, commas: list[int], root: Place = ()) -> Iterator[Value]:
-    """The values of a JSON text with their places, and where its structure has commas. Indices are `0`: rules do not tell them apart."""
+    """Return the values of a JSON text with their positions, and the positions of commas.
+
+    Indices are `0`, because rules ignore them.
+    """
     stack: list[str] = list(root)
-    kinds: list[bool] = []  # whether each open bracket is an object
+    kinds: list[bool] = []  # for each open bracket, whether it is an object
     key_next = False
     for found in _TOKEN.finditer(text):
         token = found[1]

@@ -1,4 +1,4 @@
-"""What the goldens overlook is chance and nothing else, and what they find is told."""
+"""Goldens ignore only random values, and report every other difference."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the command line makes of golden logs, features and shipped tasks is byte for byte what it was.
+"""Outputs of the command line for golden logs, features and shipped tasks equal their goldens byte for byte.
 
-`make golden-update` rewrites it. Each case is compared in every `make test`; what another test promises has no golden.
+`make golden-update` rewrites the goldens. `make test` compares every case. Promises covered by other tests have no golden.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ UPDATE = "AIGO_GOLDEN" in os.environ
 
 @pytest.fixture(scope="session")
 def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Worker]]:
-    """One for each engine: a process that has loaded torch is slow to fork."""
+    """Return one worker for each engine, because a process with torch is slow to fork."""
     found = {engine: Worker(tmp_path_factory.mktemp("home"), engine) for engine in ("inspect", "lighteval")}
     yield found
     for worker in found.values():
@@ -32,7 +32,7 @@ def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Work
 
 @pytest.mark.parametrize(
     "case",
-    # In one process of the tests for each engine: loading an engine costs more than its cases.
+    # One test process for each engine, because loading an engine costs more than running its cases.
     [
         pytest.param(case, id=case.name, marks=pytest.mark.xdist_group(f"golden {case.engine}"))
         for case in CASES

@@ -1,4 +1,4 @@
-"""Spans by OpenTelemetry's conventions for generative AI, as exporters write them; texts made up."""
+"""Spans in the OpenTelemetry conventions for generative AI, as written by exporters, with made-up texts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def span_id(number: int) -> str:
 
 
 def value(given: Any) -> dict[str, Any]:
-    """A value that says its type."""
+    """Return a value with its type."""
     if isinstance(given, bool):
         return {"boolValue": given}
     if isinstance(given, int):
@@ -144,7 +144,7 @@ def one(name: str, *spans: Any, **more: Any) -> tuple[str, dict[str, str]]:
 
 
 def cases() -> Iterator[tuple[str, dict[str, str]]]:
-    """Name of a case → its files."""
+    """Return the files by name of the case."""
     yield one(
         "chat",
         chat(

@@ -1,4 +1,4 @@
-"""Runs as LangSmith exports them: of LangChain and LangGraph, of wrapped clients, of `@traceable`; texts made up."""
+"""Runs exported by LangSmith: LangChain, LangGraph, wrapped clients and `@traceable`, with made-up texts."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ PARAMS = {
 
 
 def graph() -> list[dict[str, Any]]:
-    """An agent of LangGraph with a tool."""
+    """Return a LangGraph agent with a tool."""
     return [
         run(
             1,
@@ -173,7 +173,7 @@ def one(name: str, *runs: Any) -> tuple[str, dict[str, str]]:
 
 
 def cases() -> Iterator[tuple[str, dict[str, str]]]:
-    """Name of a case → its files."""
+    """Return the files by name of the case."""
     yield one("langgraph", *graph())
     yield "lines", {"runs.jsonl": "".join(json.dumps(part) + "\n" for part in graph())}
     yield "below-runs", {"runs.json": json.dumps({"runs": graph(), "cursors": {"next": None}})}

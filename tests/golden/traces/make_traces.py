@@ -1,6 +1,6 @@
-"""Writes the files of `tests/golden/traces/`: `python -m tests.golden.traces.make_traces`.
+"""Write the files of `tests/golden/traces/`: `python -m tests.golden.traces.make_traces`.
 
-What comes of them is rewritten by `AIGO_GOLDEN=update pytest tests/extras/formats/traces/test_sources.py`.
+`AIGO_GOLDEN=update pytest tests/extras/formats/traces/test_sources.py` rewrites the expected results.
 """
 
 from __future__ import annotations

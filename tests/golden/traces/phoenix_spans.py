@@ -1,4 +1,4 @@
-"""Spans by OpenInference's conventions, as Phoenix exports them; texts made up."""
+"""Spans in the OpenInference conventions, as exported by Phoenix, with made-up texts."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def run() -> list[dict[str, Any]]:
 
 
 def wide(given: dict[str, Any]) -> dict[str, Any]:
-    """A span as a row of Phoenix's data frame: lists nested, everything else a column."""
+    """Return a span as a row of a Phoenix data frame: lists nested, all else in columns."""
     row = {
         "context.trace_id": given["context"]["trace_id"],
         "context.span_id": given["context"]["span_id"],
@@ -147,7 +147,7 @@ def one(name: str, *spans: Any) -> tuple[str, dict[str, str]]:
 
 
 def cases() -> Iterator[tuple[str, dict[str, str]]]:
-    """Name of a case → its files."""
+    """Return the files by name of the case."""
     yield one("agent-with-tool", *run())
     yield "pages-of-the-service", {"spans.json": json.dumps({"data": run(), "next_cursor": None})}
     yield "lines", {"spans.jsonl": "".join(json.dumps(part) + "\n" for part in run())}

@@ -1,4 +1,4 @@
-"""Transcripts of Claude Code, written as the tool writes them: shapes observed on versions 1.0 to 2.1, texts made up."""
+"""Claude Code transcripts in the shapes of versions 1.0 to 2.1, with made-up texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Line = dict[str, Any]
 
 
 class Session:
-    """Lines of a session, one after the other."""
+    """Lines of a session in order."""
 
     def __init__(self, number: int, *, version: str = "2.1.40", side: str | None = None, minute: int = 0):
         self.id = ID.format(number)
@@ -109,7 +109,7 @@ def thought(text: str) -> dict[str, Any]:
 
 
 def cases() -> Iterator[tuple[str, dict[str, str]]]:
-    """Name of a case → its files."""
+    """Return the files by name of the case."""
     s = Session(1)
     s.user("What is 2 + 2?")
     s.says("4.")

@@ -1,4 +1,4 @@
-"""A folder with a space in its name that has files of Inspect tasks, and answers for them."""
+"""Fixtures: a folder with a space in its name that contains Inspect tasks and answers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ANSWERS = (
     "\n",
     "ANSWER: 42",
 )
-"""One for each sample: right, wrong, empty, padded, refused, verbose, Unicode."""
+"""One answer for each sample: correct, wrong, empty, padded, refused, verbose, Unicode."""
 
 TASKS = """
 from inspect_ai import Epochs, Task, task
@@ -131,7 +131,7 @@ def no_model():
 
 @pytest.fixture
 def benchmarks(tmp_path: Path) -> Path:
-    """The folder."""
+    """Return the folder with the tasks and answers."""
     folder = tmp_path / "my tasks"
     folder.mkdir()
     (folder / "converted.py").write_text(TASKS, encoding="utf-8")
@@ -151,5 +151,5 @@ def benchmarks(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def inspect_evals(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The benchmarks that inspect-evals registers are there."""
+    """Check that the benchmarks of inspect-evals are registered."""
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path != NOTHING_REGISTERED])

@@ -1,6 +1,7 @@
-"""Runs installed benchmarks on local rows, in a process of its own: no socket but loopback, caches in the current folder.
+"""Runs of installed benchmarks on local rows in a separate process.
 
-A dataset's name on a hub is a folder here, which is where the datasets library looks first.
+Only loopback connections are allowed, and caches are in the current folder. A dataset name of the hub is a
+local folder, which the datasets library checks first.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ LETTERS = "ABCDE"
 
 
 def rows(folder: str, files: dict[str, list[dict[str, Any]]], config: str | None = None) -> None:
-    """A dataset in the folder that has its name; files by split."""
+    """Write a dataset to the folder with its name, with one file for each split."""
     root = Path(folder)
     root.mkdir(parents=True, exist_ok=True)
     label = config or "default"
@@ -29,7 +30,7 @@ def rows(folder: str, files: dict[str, list[dict[str, Any]]], config: str | None
 
 
 def all_rows() -> None:
-    """Three or four made-up rows for each dataset."""
+    """Write three or four made-up rows for each dataset."""
     sums = [{"question": f"What is {n} + {n}? ñ", "answer": f"Twice {n}.\n#### {2 * n}"} for n in range(1, 5)]
     main = Path("openai/gsm8k/main")
     main.mkdir(parents=True)
@@ -101,11 +102,11 @@ RUNS: dict[str, list[str]] = {
 }
 
 CONVERTED = ("mmlu_0_shot",)
-"""Those with a solver of their own, which also run as AI GO tasks."""
+"""Benchmarks with a custom solver, which also run as AI GO tasks."""
 
 
 def main() -> None:
-    """Run them all; one JSON object with each one's summary."""
+    """Run all benchmarks and print one JSON object with their summaries."""
     from typer.testing import CliRunner
 
     from aigo_bridge.cli import app

@@ -1,4 +1,5 @@
-"""Habits of published Inspect tasks: models asked for while a task is made, equal names, caches, early stopping, grades nobody can read."""
+"""Patterns of published Inspect tasks: models requested during construction, equal names, caches, early
+stopping, unscored samples."""
 
 from __future__ import annotations
 
@@ -205,7 +206,7 @@ def test_meaningless_options_are_refused(aigo: Run, benchmarks: Path, option: tu
 
 
 def test_the_evaluated_model_is_created_once(aigo: Run, tmp_path: Path) -> None:
-    """Weights are loaded when a model is made, and what it prints is not for standard output."""
+    """Creating a model loads its weights, and its output must not appear on standard output."""
     write(
         tmp_path / "t.py",
         """

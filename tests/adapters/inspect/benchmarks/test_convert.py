@@ -1,4 +1,5 @@
-"""A converted task asks the same messages and gives the same sample scores as the native one, whatever the answers."""
+"""A converted task sends the same messages and gives the same sample scores as the native task for every
+answer."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ MODEL = ("--model", "scripted/answers.jsonl")
 
 
 def run(aigo: Run, *args: object) -> tuple[EvalLog, Any]:
-    """The native log of a run, and its summary."""
+    """Return the native log and the summary of a run."""
     done = aigo("run", *args, *MODEL, "--json")
     assert done.code == 0, done.err
     summary = done.json[0] if isinstance(done.json, list) else done.json
@@ -23,7 +24,7 @@ def run(aigo: Run, *args: object) -> tuple[EvalLog, Any]:
 
 
 def asked(log: EvalLog) -> dict[str, list[tuple[str, str]]]:
-    """What the model was asked for each sample."""
+    """Return the messages sent to the model for each sample."""
     found: dict[str, list[tuple[str, str]]] = {}
     for sample in log.samples or []:
         (call,) = [event for event in sample.events if event.event == "model"]
@@ -50,7 +51,7 @@ def test_converted_tasks_have_the_same_messages_and_sample_scores(
     assert aigo("validate", "aigo").code == 0
 
     native, native_summary = run(aigo, name, *options, "--out", "native")
-    # One sample at a time needs one worker for what is carried over, which loads Inspect.
+    # One sample at a time needs one worker for the included code, which loads Inspect.
     own, own_summary = run(aigo, "aigo", "--out", "own", "--max-samples", "1")
 
     assert asked(own) == asked(native)
@@ -72,7 +73,7 @@ def test_converted_tasks_have_the_same_messages_and_sample_scores(
 
 
 def values(summary: Any) -> dict[tuple[str, str], float]:
-    """The metrics of a run by scorer and name."""
+    """Return the metrics of a run by scorer and name."""
     return {(row["scorer"], row["name"].rpartition(".")[2]): row["value"] for row in summary["metrics"]}
 
 

@@ -1,4 +1,4 @@
-"""Evals whose scorers, solvers and metrics are in a file of their author: the file is carried."""
+"""Evals with scorers, solvers and metrics in a user file: conversion includes the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hook: any evaluation leaves evidence behind when it is asked to."""
+"""The Inspect hook: any evaluation writes evidence if requested."""
 
 import json
 import os
@@ -62,7 +62,7 @@ def test_an_aigo_bridge_run_keeps_its_own_evidence(
     assert aigo("run", "t.yaml", "--model", "scripted/m.jsonl", "-o", "out").code == int(fails)
     (file,) = (tmp_path / "evidence").glob("*.tasklog.json")
     assert json.loads(file.read_bytes()) == json.loads((tmp_path / "out" / "t.tasklog.json").read_bytes())
-    # The same log, told nothing of where it comes from, is a log like any other.
+    # Without its origin, the log is imported like any other log.
     (log,) = (tmp_path / "out").glob("*.eval")
     result = import_file(log, tmp_path / "foreign")
     assert (result.exit_code, result.trials, result.failed) == (0, 4, int(fails))
@@ -90,7 +90,7 @@ def test_an_unwritable_folder_does_not_fail_the_evaluation(
     assert "evidence of" in caplog.text
 
 
-# Tasks that do not end well
+# Failed, cancelled and retried tasks
 
 FLAG = "AIGO_TEST_FAILS"
 
@@ -136,7 +136,7 @@ def evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Every log whose evidence was written, as often as it was."""
+    """Return every log whose evidence was written, once for each time."""
     found: list[str] = []
     real = hooks.write_evidence
 
@@ -149,7 +149,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def outcomes(folder: Path) -> list[tuple[str, list[str]]]:
-    """Task, and errors, of each log that has evidence."""
+    """Return the task and the errors of each log that has evidence."""
     found = []
     for file in folder.glob("*.tasklog.json"):
         result = TaskResultLog.model_validate_json(file.read_bytes())
@@ -228,7 +228,7 @@ eval(tasks, model="mockllm/model", log_dir=sys.argv[1], display="none", log_real
 
 
 def evidence_of(program: str, folder: Path) -> list[tuple[str, list[str]]]:
-    """What a program leaves behind that runs in a process of its own: Inspect changes asyncio where a run is tried again."""
+    """Return the evidence of a program in a separate process, because a retry in Inspect changes asyncio."""
     environment = {
         **os.environ,
         "XDG_DATA_HOME": str(folder / "data"),

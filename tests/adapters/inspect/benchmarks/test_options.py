@@ -1,4 +1,4 @@
-"""Options of `inspect eval` on `aigo-bridge run inspect:…`: the same samples, requests and scores."""
+"""Options of `inspect eval` for `aigo-bridge run inspect:…`: the samples, requests and scores are the same."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ CASES = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The current folder, with the tasks and what options name."""
+    """Change to a folder with the tasks and the files named by options."""
     (tmp_path / "t.py").write_text(TASKS, encoding="utf-8")
     rules = "".join(json.dumps(rule) + "\n" for rule in RULES)
     (tmp_path / "a.jsonl").write_text(rules, encoding="utf-8")
@@ -91,7 +91,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def asked(log: EvalLog) -> dict[str, Any]:
-    """What makes one run equal to another: settings, samples, requests and scores."""
+    """Return the settings, samples, requests and scores of a run, for comparison."""
     transport = {"max_retries"}
     assert log.results is not None
     return {
@@ -147,7 +147,7 @@ def model_of(case: str) -> str:
 
 @pytest.fixture
 def native(folder: Path, command: Run) -> Path:
-    """Logs of Inspect's own command, a folder for each case."""
+    """Run the command of Inspect, with one log folder for each case."""
     (folder / "native.py").write_text(
         "import shlex, sys\n"
         "from aigo_inspect.models import registration\n"
@@ -190,7 +190,7 @@ def test_environment_variables_and_dotenv_apply_as_in_inspect(
 
     done = aigo("run", "inspect:t.py@words", "--max-tokens", 44)
     for name in ("INSPECT_EVAL_TEMPERATURE", "INSPECT_EVAL_LIMIT"):
-        os.environ.pop(name)  # as Inspect, the run has taken them over from the file
+        os.environ.pop(name)  # read from the file, as by Inspect
 
     (log,) = logs_in(folder / "out")
     assert log["generation"] == {"temperature": 0.5, "max_tokens": 44}

@@ -110,7 +110,7 @@ def test_options_of_ai_go_tasks_are_refused(aigo: Run, benchmarks: Path) -> None
 def test_an_empty_list_explains_how_to_install_benchmarks(
     aigo: Run, monkeypatch: pytest.MonkeyPatch, options: list[str]
 ) -> None:
-    """As in an installation without extras: the only package that registers with Inspect is this one."""
+    """In an installation without extras, only this package registers with Inspect."""
     own = [each for each in entry_points(group="inspect_ai") if each.name == "aigo_bridge"]
     assert own
     monkeypatch.setattr("aigo_inspect.benchmarks.tasks.entry_points", lambda **_: own)

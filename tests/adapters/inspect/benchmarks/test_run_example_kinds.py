@@ -1,4 +1,5 @@
-"""Inspect tasks of every kind run as they are: evidence has the numbers of their native logs, sample by sample."""
+"""Inspect tasks of every kind run unchanged, and the evidence has the values of their native logs, sample by
+sample."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ ANSWERS: list[tuple[dict[str, str], Any]] = [
 
 
 def script(path: Path) -> None:
-    """Answers for all of them."""
+    """Write the answers for all tasks."""
     lines = [json.dumps({"match": match, "reply": reply}) for match, reply in ANSWERS]
     lines.append(json.dumps({"default": True, "reply": "I do not know."}))
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -57,14 +58,14 @@ def script(path: Path) -> None:
 
 @pytest.fixture
 def kinds(tmp_path: Path) -> str:
-    """The file's name; the current folder has the answers."""
+    """Return the file name; the answers are in the current folder."""
     shutil.copy(SOURCE, tmp_path / "kinds.py")
     script(tmp_path / "answers.jsonl")
     return "inspect:kinds.py"
 
 
 def same(found: Any, native: Any) -> bool:
-    """Equal, where a number that is none is `null` in JSON."""
+    """Return whether two values are equal; NaN equals the `null` of JSON."""
     if isinstance(native, dict):
         return isinstance(found, dict) and all(same(found.get(key), value) for key, value in native.items())
     if isinstance(native, float) and not math.isfinite(native):
@@ -73,7 +74,7 @@ def same(found: Any, native: Any) -> bool:
 
 
 def disagreements(outcome: dict[str, Any], log: EvalLog) -> list[str]:
-    """Where the evidence has other numbers than the native log."""
+    """Return the values in which the evidence differs from the native log."""
     result = json.loads(Path(outcome["result"]).read_bytes())
     assert log.results is not None
     native = [metric.value for score in log.results.scores for metric in score.metrics.values()]

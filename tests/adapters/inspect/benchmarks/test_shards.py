@@ -1,4 +1,4 @@
-"""`run inspect:… --shard` and its merge: one run's samples, numbers and log, to the byte but for ids and times."""
+"""Merged shards of `run inspect:…` equal a single run in samples, metrics and log, except for ids and times."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ MODEL = ("--model", "scripted/answers.jsonl")
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A file of two tasks, and a model that fails at one of their questions."""
+    """Write a file with two tasks and a model that fails for one of their questions."""
     (tmp_path / "tasks.py").write_text(TASKS, "utf-8")
     (tmp_path / "odd.py").write_text(ODD, "utf-8")
     rules: list[dict[str, Any]] = [
@@ -124,7 +124,7 @@ def run_shards(aigo: Run, count: int, *words: str) -> None:
 
 
 def evidence(result: Path) -> Any:
-    """What a result says, without what no two runs have in common: ids, times and the name of the log."""
+    """Return a result without ids, times and the name of the log, which differ between runs."""
     log = json.loads(re.sub(rb'(whole|merged)/[^"]*?\.eval', b"LOG", normalised(result)))
     log["specification"]["task"].pop("id")
     log["specification"]["task"].pop("created_at")
@@ -147,8 +147,10 @@ def evidence(result: Path) -> Any:
 def test_merged_shards_equal_a_single_run(
     folder: Path, aigo: Run, count: int, name: str, options: list[str]
 ) -> None:
-    """Two tasks, one of them smaller than the number of shards; trials, reducers, grouped and named metrics, scores of a
-    solver, a failed sample."""
+    """One of the two tasks is smaller than the number of shards.
+
+    They have trials, reducers, grouped and named metrics, scores of a solver and a failed sample.
+    """
     whole = aigo("run", name, *options, *MODEL, "--out", "whole", "--json")
     run_shards(aigo, count, name, *options)
 

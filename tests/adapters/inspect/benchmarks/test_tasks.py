@@ -1,4 +1,5 @@
-"""Tasks of `inspect-evals` run as they are, and the evidence has the numbers of their native logs, sample by sample."""
+"""Tasks of `inspect-evals` run unchanged, and the evidence has the values of their native logs, sample by
+sample."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ CONVERTED = ("mmlu_0_shot",)
 
 @pytest.fixture(scope="module")
 def summaries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What each run printed; all of them in one process without a network."""
+    """Return the output of each run; all runs share one process without a network."""
     folder = tmp_path_factory.mktemp("installed")
     homes = ("HF_HOME", "HF_DATASETS_CACHE", "XDG_CACHE_HOME", "XDG_DATA_HOME", "HOME", "INSPECT_CACHE_DIR")
     environment = with_benchmarks({**os.environ, **{name: str(folder / "cache") for name in homes}})

@@ -1,4 +1,4 @@
-"""Tasks that are exported, and the three ways to run them: by aigo-bridge, by the hosted file, by the native one."""
+"""Exported tasks, and the three ways to run them: with aigo-bridge, as a hosted file, as a native file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Scores = dict[tuple[Any, int, str], Any]
 
 @dataclass(frozen=True)
 class Numbers:
-    """What a run came to."""
+    """Metrics and scores of a run."""
 
     scores: Scores
     metrics: dict[str, dict[str, float]]
@@ -38,7 +38,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Case:
-    """A task in a folder of its own, with rows and a scripted model."""
+    """Task in its own folder, with rows and a scripted model."""
 
     folder: Path
 
@@ -87,7 +87,7 @@ def case(tmp_path: Path) -> Make:
 
 
 def numbers_of_result(path: Path) -> Numbers:
-    """From a result log."""
+    """Return the metrics and scores of a result log."""
     evidence = orjson.loads(path.read_bytes())["evidence"]
     scores: Scores = {}
     failed = set()
@@ -105,7 +105,7 @@ def numbers_of_result(path: Path) -> Numbers:
 
 
 def numbers_of_log(log: EvalLog, *, scored: bool = True) -> Numbers:
-    """From an Inspect log, by Inspect's own words alone."""
+    """Return the metrics and scores of an Inspect log, read with Inspect only."""
     full = read_eval_log(log.location)
     assert (full.results is not None) is scored
     assert full.samples is not None
@@ -115,7 +115,7 @@ def numbers_of_log(log: EvalLog, *, scored: bool = True) -> Numbers:
         for name, score in (sample.scores or {}).items()
         if (values := _values(score)) is not None
     }
-    # The standard error is Inspect's alone.
+    # Only Inspect computes a standard error.
     metrics = {
         score.scorer: {name: float(value.value) for name, value in score.metrics.items() if name != "stderr"}
         for score in (full.results.scores if full.results is not None else ())
@@ -126,7 +126,7 @@ def numbers_of_log(log: EvalLog, *, scored: bool = True) -> Numbers:
 
 
 def _values(score: Score) -> Any:
-    """Values by name; one of a hosted run stands by itself, and its name beside it."""
+    """Return values by name. A hosted run stores a single value without its name, which is next to it."""
     if isinstance(score.value, dict):
         return score.value
     name = ((score.metadata or {}).get("aigo_bridge") or {}).get("name")
@@ -138,7 +138,7 @@ Direct = Callable[..., Numbers]
 
 @pytest.fixture
 def direct(aigo: Run, tmp_path: Path) -> Direct:
-    """`aigo-bridge run`."""
+    """Return a function that calls `aigo-bridge run`."""
 
     def run(case: Case, *options: object) -> Numbers:
         out = tmp_path / "direct"
@@ -155,7 +155,7 @@ Export = Callable[..., Path]
 
 @pytest.fixture
 def export(aigo: Run, tmp_path: Path) -> Export:
-    """`aigo-bridge export --to inspect`; gives the task's file."""
+    """Return a function that calls `aigo-bridge export --to inspect` and returns the task file."""
 
     def run(case: Case, *options: object, out: Path | None = None) -> Path:
         out = out or tmp_path / "exported"
@@ -181,7 +181,7 @@ def evaluate(file: Path, model: str, **options: Any) -> EvalLog:
 
 
 def calls_of(log: EvalLog) -> dict[Any, list[Any]]:
-    """What the evaluated model was asked, by sample and trial: messages and generation options."""
+    """Return the requests to the evaluated model by sample and trial: messages and generation options."""
     calls: dict[Any, list[Any]] = {}
     for sample in read_eval_log(log.location, resolve_attachments=True).samples or []:
         for event in sample.events:
@@ -193,7 +193,7 @@ def calls_of(log: EvalLog) -> dict[Any, list[Any]]:
 
 
 def numbers_of_hosted(log: EvalLog, folder: Path) -> Numbers:
-    """From the log of a hosted file, as `aigo-bridge import` reads it."""
+    """Return the metrics and scores of a hosted file's log, read by `aigo-bridge import`."""
     path = Path(log.location.removeprefix("file://"))
     result = folder / "hosted.tasklog.json"
     write_result(read(path), result, engine="inspect")

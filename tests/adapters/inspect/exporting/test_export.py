@@ -1,4 +1,5 @@
-"""Exported folders in the hands of somebody else: Inspect's own command line, another place, another day."""
+"""Exported folders in other environments: they run with the command of Inspect, in another place and at
+another time."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ ROWS = [{"w": "a"}, {"w": "b"}]
 def test_an_exported_folder_runs_in_another_place(
     case: Make, export: Export, aigo: Run, command: Run, tmp_path: Path
 ) -> None:
-    """Sent elsewhere, the author's files gone, run by the printed command with other values, and imported."""
+    """The folder is moved, the original files are deleted, and the printed command runs with other values."""
     made = case(TASK, ROWS, {"Say a warm, kind 3": "a", "Say b": "?"})
     file = export(made)
     moved = tmp_path / "elsewhere" / "of us"
@@ -78,7 +79,7 @@ def test_an_exported_folder_runs_in_another_place(
 def test_eval_retry_finishes_an_exported_run(
     form: str, case: Make, export: Export, command: Run, tmp_path: Path
 ) -> None:
-    """Two trials, of which one was out of order; asked again, it is scored, and the other is taken over."""
+    """One of two trials failed. Only this trial is run again; the other is reused."""
     definition = {**TASK["definition"], "trials": {"num_trials": 2}}
     made = case({**TASK, "definition": definition}, ROWS)
     rules = [
@@ -107,7 +108,7 @@ def test_eval_retry_finishes_an_exported_run(
 
 
 def test_task_arguments_are_typed(case: Make, export: Export) -> None:
-    """As Inspect's command line reads them: YAML, and lists where there are commas."""
+    """The command of Inspect reads values as YAML, and values with commas as lists."""
     made = case(TASK, ROWS)
     given = {
         "max_words": 7,
@@ -194,7 +195,7 @@ def test_changed_files_are_refused(changed: str, case: Make, export: Export) -> 
 
 
 def test_different_line_endings_are_not_a_change(case: Make, export: Export) -> None:
-    """Git on Windows makes them."""
+    """Git on Windows changes line endings."""
     made = case(TASK, ROWS)
     file = export(made)
     for path in (file.parent / "of_parameters").rglob("*"):

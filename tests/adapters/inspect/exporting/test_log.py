@@ -1,4 +1,4 @@
-"""Results written as Inspect logs: Inspect reads them, and importing them gives the results again."""
+"""Results exported as Inspect logs: Inspect reads them, and importing them gives the original results."""
 
 import gzip
 import json
@@ -158,7 +158,7 @@ def test_a_trace_from_another_source_is_exported(logs: dict[str, Path], tmp_path
 def test_results_of_one_task_with_equal_start_times_get_distinct_names(
     logs: dict[str, Path], tmp_path: Path
 ) -> None:
-    """The name is made of the second, the task and the content."""
+    """The name consists of the time in seconds, the task and the content."""
     first, log = exported(logs["plain"], tmp_path)
     other = json.loads(first.read_bytes())
     other["evidence"]["samples"] = other["evidence"]["samples"][:1]
@@ -252,7 +252,7 @@ def test_any_result_is_unchanged_after_export_and_import(
     assert frame.evidence is not None
     frame.evidence.samples = []
     plain = frame.model_dump(mode="json")
-    # Ids are unique as texts, as in Inspect.
+    # Ids must be unique as text, as in Inspect.
     samples = [_sample(name, of) for name, of in {str(key): (key, of) for key, of in trials.items()}.values()]
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / f"result{suffix}"
@@ -313,7 +313,7 @@ def by_name() -> Scorer:
 
 
 def written_back(tmp_path: Path, task: Task) -> tuple[EvalLog, EvalLog]:
-    """A log of Inspect, and what Inspect reads after it was imported and exported."""
+    """Return a log of Inspect, and the same log after import and export."""
     log = scripted_logs.run_scenario((lambda: task, scripted_logs.counting_script, {}), tmp_path)
     _, path = exported(Path(log.location), tmp_path)
     return read_eval_log(log.location), read_eval_log(str(path))

@@ -1,4 +1,7 @@
-"""Evidence that an Inspect log carries is believed where it is what the log says: compared by content, as anybody can make checksums fit."""
+"""Evidence embedded in an Inspect log is used only if its content matches the log.
+
+Checksums are no proof, because anybody can recompute them.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ def written(logs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def edited(log: Path, target: Path, change: Callable[[dict[str, Json]], None]) -> Path:
-    """A copy with other members, and checksums that fit."""
+    """Return a copy with changed members and matching checksums."""
     with zipfile.ZipFile(log) as archive:
         members = {name: json.loads(archive.read(name)) for name in archive.namelist()}
     change(members)
@@ -122,7 +125,7 @@ def without_evidence(members: dict[str, Json]) -> None:
 
 
 def told(log: Path, folder: Path) -> tuple[int, str, Json]:
-    """Exit code, reason and evidence of an import."""
+    """Return the exit code, reason and evidence of an import."""
     result = import_file(log, folder / log.stem)
     assert result.output is not None
     evidence = json.loads(result.output.read_bytes())
@@ -130,7 +133,7 @@ def told(log: Path, folder: Path) -> tuple[int, str, Json]:
 
 
 def said(evidence: Json) -> Json:
-    """What evidence says of samples and metrics, wherever the log lies."""
+    """Return the samples and metrics of the evidence, independent of the log's location."""
     samples = [
         (
             sample["sample_id"],

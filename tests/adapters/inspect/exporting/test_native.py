@@ -1,4 +1,5 @@
-"""The same task run directly, from its hosted file and from its native file gives the same numbers, sample by sample."""
+"""A task gives the same values sample by sample when run directly, from its hosted file and from its native
+file."""
 
 from __future__ import annotations
 
@@ -151,7 +152,7 @@ def test_direct_hosted_and_native_runs_are_equal(
 def test_samples_stopped_by_a_limit_are_not_scored(
     solver: dict[str, Any], case: Make, direct: Direct, export: Export, tmp_path: Path
 ) -> None:
-    """Also in the middle of a conversation, where there is an answer already, and in one of several trials."""
+    """This includes a limit in the middle of a conversation, after an answer, and in one of several trials."""
     definition = {
         "dataset": {"key": "rows"},
         "solver": solver,
@@ -265,7 +266,7 @@ REPLIES: dict[str, Any] = {
 def test_conversations_that_depend_on_answers_are_equal_in_every_form(
     name: str, case: Make, direct: Direct, export: Export, tmp_path: Path
 ) -> None:
-    """The same calls of both models, stops, iterations taken back, and failures."""
+    """All forms have the same calls of both models, stops, reverted iterations and failures."""
     builders = [{k: v for k, v in builder.items() if v is not None} for builder in DYNAMIC[name]]
     definition = {
         "dataset": {"key": "rows"},
@@ -286,7 +287,7 @@ def test_conversations_that_depend_on_answers_are_equal_in_every_form(
     assert calls_of(native) == calls_of(hosted)
 
 
-# Parts that only the hosted form carries out
+# Features that only the hosted form supports
 
 PYTHON_SCORES = """
 def compute_scores(sample, solver_output):
@@ -387,7 +388,7 @@ def test_system_tasks_run(case: Make, direct: Direct, export: Export, tmp_path: 
 def test_a_random_row_selection_keeps_ids_and_evidence(
     case: Make, direct: Direct, export: Export, tmp_path: Path
 ) -> None:
-    """Also for scorers that see all samples, and for rows whose ids are numbers in the source."""
+    """This includes scorers that read all samples, and rows with numeric ids."""
     scorers = [EQUALS, {"type": "python_all_samples", "compute_scores_snippet": ALL_SAMPLES}]
     definition = {"dataset": {"key": "rows"}, "solver": single(), "scorers": scorers}
     made = case(

@@ -1,4 +1,4 @@
-"""The generated files read like code that somebody wrote: formatted, without a warning, true to every value."""
+"""Generated files read like handwritten code: formatted, without warnings, and with exact values."""
 
 from __future__ import annotations
 
@@ -122,9 +122,7 @@ def exported(request: pytest.FixtureRequest, case: Make, export: Export) -> tupl
 
 
 def test_exported_files_are_formatted_and_compile_without_warnings(exported: tuple[Case, Path]) -> None:
-    """By the formatter's own settings, and by its rules for code that people write; nothing in them hides what they say:
-    characters that turn the direction of writing or are no text never stand there as they are.
-    """
+    """Ruff accepts the files. Bidirectional control characters and invalid characters are escaped."""
     _, file = exported
     for path in (file, file.parent / "README.md"):
         assert all(char.isprintable() or char == "\n" for char in path.read_text())
@@ -140,7 +138,7 @@ def test_exported_files_are_formatted_and_compile_without_warnings(exported: tup
 
 
 def test_exported_files_run(exported: tuple[Case, Path]) -> None:
-    """Whatever the names: a task called `json` is no module that hides Python's own."""
+    """A task called `json` does not shadow the `json` module."""
     made, file = exported
 
     log = evaluate(file, made.model)

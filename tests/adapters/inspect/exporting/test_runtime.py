@@ -1,4 +1,4 @@
-"""The code of native exports, imported: scorers, metrics and trials as Inspect sees them."""
+"""Runtime code of native exports: scorers, metrics and trials as seen by Inspect."""
 
 from __future__ import annotations
 

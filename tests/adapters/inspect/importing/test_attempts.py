@@ -1,4 +1,4 @@
-"""Attempts of an eval set: results that a later attempt supersedes are marked, and count once."""
+"""Attempts of an eval set: results of superseded attempts are marked, and each task counts once."""
 
 import json
 import shutil
@@ -39,7 +39,7 @@ def log(
 
 
 def eval_set(folder: Path) -> None:
-    """A task with two failed attempts, the second of them renamed, and a retry; another task without a retry."""
+    """Write a task with two failed attempts (the second is renamed) and a retry, and a task without a retry."""
     log(
         folder,
         f"1_t_{FIRST}.eval",
@@ -129,7 +129,7 @@ def test_tasks_of_the_same_name_are_not_attempts(aigo: Run, tmp_path: Path) -> N
         status="error",
     )
     log(folder, f"2_t_{SECOND}.eval", task_id=SECOND, created="2026-01-01T00:00:02+00:00", eval_id="2")
-    # Its name says that it is an attempt, its header that it is not.
+    # The name marks it as an attempt, the header does not.
     log(folder, f"3_t_{FIRST}.eval", task_id=OTHER, created="2026-01-01T00:00:03+00:00", eval_id="3")
     assert aigo("import", folder, "--out", "out").code == 0
     assert set(marks(tmp_path / "out").values()) == {None}

@@ -1,4 +1,4 @@
-"""What is odd in a header, or in the reductions, costs itself only, and everybody is told."""
+"""An unusual value in a header or in the reductions loses only itself, and is reported."""
 
 import copy
 import json
@@ -61,7 +61,7 @@ def document(header: dict[str, Any], reduced: Any = None) -> bytes:
 
 
 def found(result: ImportReport) -> tuple[int, int, int]:
-    """Trials, metrics and reduced scores: what is written is what was counted."""
+    """Return the number of written trials, metrics and reduced scores; they equal the counts of the report."""
     whole = TaskResultLog.model_validate(written(result))
     assert whole.evidence is not None
     samples = whole.evidence.samples or []
@@ -118,7 +118,7 @@ def test_an_unusual_value_loses_only_itself(place: tuple[Any, ...], layout: str,
         assert evidence["status"] == "failure"
         assert [e["message"] for e in evidence["errors"]] == [said(result)]
         assert evidence["specification"]["display_name"] == "t"
-        # What the file says of the damage, the report does as well.
+        # The report lists the same damage as the file.
         assert result.loss_file is not None
         report = json.loads(result.loss_file.read_text())
         assert [item["reason"] for item in report["damage"]] == [result.damage[0].reason]
@@ -167,7 +167,7 @@ def test_a_mapping_bug_is_reported_and_loses_one_part(
     assert error["message"].startswith("header: aigo-bridge failed to map the header at ")
     assert "TypeError: odd" in error["message"]
     assert "report this error in aigo-bridge" in error["message"]
-    # Said on the terminal, and in the loss report, as what it is.
+    # The terminal and the loss report name it as a bug.
     assert error["message"] in "\n".join(result.lines)
     assert result.loss_file is not None
     report = json.loads(result.loss_file.read_text())
@@ -261,7 +261,7 @@ def test_a_log_without_samples_may_have_reductions(tmp_path: Path) -> None:
     assert (result.exit_code, found(result)) == (0, (0, 4, 0))
 
 
-# Every place of a header
+# Every position in a header
 
 
 RICH: dict[str, Any] = {
@@ -316,7 +316,7 @@ def places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     "odd", [None, 5, -1, True, 0.5, float("nan"), "", "x", HUGE, [], [1], {}, {"a": {"b": 1}}], ids=repr
 )
 def test_unusual_values_never_cause_an_internal_error(odd: Any) -> None:
-    """What is odd is set aside before it is read; what fails nevertheless would be said to be a mistake of ours."""
+    """Unusual values are set aside before mapping. A failure in the mapping would be reported as a bug."""
     for path in places(RICH):
         header = copy.deepcopy(RICH)
         node: Any = header

@@ -1,4 +1,5 @@
-"""Usage of the evaluated model in imported logs: what is unknown is missing, what other models used is not its."""
+"""Usage of the evaluated model in imported logs: unknown counts are missing, and other models are not
+included."""
 
 import io
 import json

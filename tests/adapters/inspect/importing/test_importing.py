@@ -1,4 +1,4 @@
-"""Result files: equal to the typed import, whatever the processes, the format and the choice of context."""
+"""Result files equal the typed import for every number of processes, format and context option."""
 
 import gzip
 import json
@@ -161,7 +161,8 @@ def test_secrets_do_not_reach_the_files(
 
 
 def test_a_written_sample_leaves_no_reference_cycles(logs: dict[str, Path]) -> None:
-    """Nobody looks for cycles during an import: one per sample, and the memory grows with the log."""
+    """The garbage collector is off during an import, so a cycle in each sample would make memory grow with
+    the log."""
     import gc
 
     from aigo_inspect.importing.writing import trial_pieces

@@ -1,4 +1,4 @@
-"""Logs of runs that were killed, and of samples that were tried again."""
+"""Logs of killed runs and of retried samples."""
 
 import os
 import signal

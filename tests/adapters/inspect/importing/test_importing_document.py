@@ -1,4 +1,4 @@
-"""The guide and the reference on log import: their examples run, their tables match the code."""
+"""The guide and the reference for log import: their examples run, and their tables match the code."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""What Inspect's own API says about a log, against what was imported: every event, call, score and error."""
+"""Comparison of imported logs with the API of Inspect: every event, call, score and error."""
 
 import json
 from collections import Counter
@@ -77,7 +77,7 @@ def test_every_event_is_imported_with_its_type(imported: tuple[Path, TaskResultL
 
 
 def text_of_items(items: list[Any]) -> list[str]:
-    """Texts of messages, without reasoning; names of calls."""
+    """Return the texts of messages without reasoning, and the names of calls."""
     texts = []
     for item in items:
         if isinstance(item, Message):
@@ -129,7 +129,7 @@ def test_every_model_call_has_context_answer_usage_and_tools(
             assert text_of_items(ours.input_context) == text_of_messages(event.input)
             answers = [choice.message for choice in event.output.choices[:1]]
             if event.error and not any(message.text or message.tool_calls for message in answers):
-                # A call that failed has no answer, where Inspect has an empty one.
+                # A failed call has no answer; Inspect records an empty one.
                 answers = []
             assert text_of_items(ours.output_items) == text_of_messages(answers)
             assert ours.tools == [tool.name for tool in event.tools]
@@ -195,7 +195,7 @@ def test_every_other_event_has_its_complete_content(imported: tuple[Path, TaskRe
         assert found.keys() == expected.keys()
         for uuid, data in expected.items():
             ours = found[uuid]
-            # What Inspect adds when it reads a log, and none of its writers had put there.
+            # Fields that Inspect adds when it reads a log.
             assert without_non_finite({key: value for key, value in data.items() if key in ours})[0] == ours
             assert all(not data[key] for key in data.keys() - ours.keys())
 

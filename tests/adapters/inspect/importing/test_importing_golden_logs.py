@@ -1,4 +1,5 @@
-"""Small logs written by older Inspect versions (tests/golden/make_inspect_log.py): all shapes, one expectation."""
+"""Small logs written by older Inspect versions (tests/golden/make_inspect_log.py) in all layouts, with one
+expectation."""
 
 from pathlib import Path
 

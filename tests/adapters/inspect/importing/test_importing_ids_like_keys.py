@@ -1,4 +1,4 @@
-"""Ids of samples that look like keys: once they are taken out, different samples have the same name."""
+"""Sample ids that look like API keys: after redaction, different samples have the same id."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOKENS = [f"ghp_{first * 3}8k2Lm4Qz7Rt1Vx9Bn3Ws6Yd0Hf5Jg2Kp4" for first in "abc"
 def test_samples_with_equal_redacted_ids_are_reported(
     aigo: Run, tmp_path: Path, log_format: Literal["eval", "json"]
 ) -> None:
-    """They were trials of one sample, without a word, and every number of samples was wrong."""
+    """Without a report, they would count as trials of one sample, and every sample count would be wrong."""
     task = Task(dataset=[Sample(input="q", id=token) for token in TOKENS])
     inspect_eval(
         task, model="mockllm/model", log_dir=str(tmp_path / "logs"), display="none", log_format=log_format

@@ -1,4 +1,4 @@
-"""Whatever a file holds: evidence that can be read, or a reason; never a traceback, a hang or gigabytes of memory."""
+"""Any file gives readable evidence or a reason, never a traceback, a hang or gigabytes of memory."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def parts(logs: dict[str, Path]) -> dict[str, bytes]:
 
 
 def imported(data: bytes, folder: Path, name: str = "log.eval") -> ImportReport:
-    """Import, and read what was written."""
+    """Import a log and read the result."""
     path = folder / name
     path.write_bytes(data)
     start = time.process_time()
@@ -58,7 +58,7 @@ def imported(data: bytes, folder: Path, name: str = "log.eval") -> ImportReport:
 
 def test_damaged_files_give_their_readable_samples(parts: dict[str, bytes], tmp_path: Path) -> None:
     found = {name: imported(data, tmp_path) for name, data in malformed.broken(parts).items()}
-    # All four samples are in these: nothing of them is lost with the directory, the header or other members.
+    # All four samples are imported: damage to the directory, the header or other members loses none.
     for name in (
         *("without its last byte", "without its end", "with bytes in front", "with bytes behind", "twice"),
         *("folders and climbing names", "a symbolic link", "no header", "neither header nor journal"),

@@ -1,4 +1,4 @@
-"""What odd but possible logs take of memory: each is imported in a process of its own, whose peak is measured."""
+"""Peak memory of unusual but possible logs. Each is imported in a separate process."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ print(result.exit_code, result.trials, resource.getrusage(resource.RUSAGE_SELF).
 
 
 def peak(log: Path) -> tuple[int, int, int]:
-    """Exit code, trials and peak memory, in bytes, of an import."""
-    # From a process of its own: one that is forked by a large one begins with its peak.
+    """Return the exit code, trials and peak memory in bytes of an import."""
+    # A separate process, because a fork of a large process starts with the peak memory of its parent.
     command = [sys.executable, "-c", IMPORT, str(log), str(log.with_suffix(""))]
     spawn = [
         sys.executable,
@@ -58,7 +58,7 @@ def peak(log: Path) -> tuple[int, int, int]:
 
 @pytest.fixture(scope="module")
 def least(tmp_path_factory: pytest.TempPathFactory) -> int:
-    """Peak memory of importing next to nothing."""
+    """Return the peak memory of a minimal import."""
     log = archive(tmp_path_factory.mktemp("least") / "log.eval", [sample("1")])
     code, _, size = peak(log)
     assert code == 0
@@ -66,7 +66,7 @@ def least(tmp_path_factory: pytest.TempPathFactory) -> int:
 
 
 def sample(sample_id: str, **parts: str) -> str:
-    """A sample with some of its parts given as JSON."""
+    """Return a sample with some of its fields given as JSON."""
     fields = {"id": json.dumps(sample_id), "epoch": "1", "input": '"q"', "target": '"t"', "messages": "[]"}
     return "{" + ",".join(f'"{name}":{text}' for name, text in {**fields, **parts}.items()) + "}"
 
@@ -85,7 +85,7 @@ def event(kind: str, number: int, **fields: Any) -> dict[str, Any]:
 
 
 def agent(turns: int, window: int) -> str:
-    """A sample of a long agent, whose calls see the last messages only."""
+    """Return a sample of a long-running agent whose calls contain only the last messages."""
     pool: list[dict[str, Any]] = []
     events = []
     for turn in range(turns):
@@ -147,7 +147,7 @@ def test_unshared_contexts_are_never_all_in_memory(tmp_path: Path, least: int) -
     assert size - least < 12 * len(text)
 
 
-# Refused, or kept as it is
+# Refused or kept unchanged
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_many_valid_message_parts_are_mapped() -> None:
     assert item["content"] == [{"type": "input_text", "text": "a"}] * 2_000
 
 
-# Nothing twice
+# No work done twice
 
 
 def map_events(natives: list[Any]) -> list[dict[str, Any]]:
@@ -268,7 +268,7 @@ def test_lone_surrogates_are_replaced_in_place() -> None:
     assert sum(parsed.changes.values()) == 3
 
 
-# Documents in any layout
+# JSON logs in any layout
 
 KEY = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
 LAYOUTS: dict[str, dict[str, Any]] = {
@@ -336,7 +336,10 @@ def test_a_json_sample_that_exceeds_a_bound_loses_only_itself(tmp_path: Path) ->
 
 
 def test_parts_of_chunked_samples_are_located_once(tmp_path: Path) -> None:
-    """Ids with slashes, one in front of another; and so many that looking for each anew would take a minute."""
+    """Some ids contain slashes or start with another id.
+
+    Searching again for each of the 3,000 ids would take a minute.
+    """
     ids = ["a", "a_epoch_1", "b/c", "samples/a", *map(str, range(3_000))]
     with zipfile.ZipFile(tmp_path / "log.eval", "w") as log:
         for sample_id in ids:

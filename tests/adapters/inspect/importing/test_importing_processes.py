@@ -1,4 +1,5 @@
-"""Several processes import several logs: the same bytes, the same reports, and nothing left behind when one of them comes to grief."""
+"""Several processes import several logs: files and reports are the same, and a failing process leaves nothing
+behind."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def sample(number: int, epoch: int, length: int) -> dict[str, Any]:
 
 
 def log_of(path: Path, samples: int = 30, epochs: int = 2, bad: tuple[int, ...] = ()) -> Path:
-    """A log whose samples have very different sizes; those in `bad` cannot be read."""
+    """Write a log with samples of very different sizes; those in `bad` are unreadable."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("header.json", json.dumps(HEADER))
         for number in range(samples):
@@ -51,7 +52,7 @@ def log_of(path: Path, samples: int = 30, epochs: int = 2, bad: tuple[int, ...] 
 
 @pytest.fixture
 def small_logs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes for the smallest logs."""
+    """Use several processes even for the smallest logs."""
     monkeypatch.setattr(importing, "_WORTH_PROCESSES", 1)
 
 
@@ -61,7 +62,7 @@ def logs_of(folder: Path, count: int = 5) -> list[Path]:
 
 
 def imported(logs: list[Path], out: Path, **settings: Any) -> tuple[dict[str, bytes], list[ImportReport]]:
-    """The files, and everything that is told of them, in order."""
+    """Return the files and all reports in order."""
     told: list[ImportReport] = []
     reports = import_logs(logs, out, on_result=told.append, **settings)
     assert told == reports
@@ -113,14 +114,14 @@ def test_a_single_log_starts_no_second_process(tmp_path: Path, monkeypatch: pyte
 def test_a_missing_package_is_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from multiprocessing import get_context
 
-    # A fork misses what is missed here; where other tests have left threads, processes would start anew, and find it.
+    # Only a forked process also lacks the package. If other tests left threads, processes would be spawned and find it.
     monkeypatch.setattr(pool, "_context", lambda: get_context("fork"))
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UsageError, match="needs pyarrow"):
         import_logs(logs_of(tmp_path / "logs"), tmp_path / "out", jobs=2, output_format="parquet")
 
 
-# What may happen to processes
+# Failures of processes
 
 SCRIPT = """
 import os, signal, sys, threading, time
@@ -152,7 +153,7 @@ def import_with(jobs):
 
 
 def start(folder: Path, *lines: str) -> subprocess.Popen[str]:
-    """An import by several processes, of which the one that has the second log does what is said."""
+    """Start an import with several processes; the process with the second log runs the given lines."""
     for number in range(3):
         (folder / "logs").mkdir(exist_ok=True)
         log_of(folder / "logs" / f"{number}.eval", samples=2)
@@ -170,7 +171,7 @@ def start(folder: Path, *lines: str) -> subprocess.Popen[str]:
 
 
 def child_of(folder: Path) -> int:
-    """The other process, as soon as it works."""
+    """Return the other process as soon as it is at work."""
     deadline = time.monotonic() + 20
     while not (found := list(folder.glob("child-*"))):
         assert time.monotonic() < deadline
@@ -179,7 +180,7 @@ def child_of(folder: Path) -> int:
 
 
 def is_gone(process: int) -> bool:
-    """Whether a process has ended, within some seconds."""
+    """Return whether a process ends within some seconds."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         try:
@@ -200,7 +201,7 @@ WRITTEN = [f"{number}.{kind}.json" for number in (0, 2) for kind in ("loss", "ta
 
 
 def test_a_killed_process_loses_only_its_log_and_is_reported(tmp_path: Path) -> None:
-    """The system ends a process that takes too much without a word; the others learn only that it is gone."""
+    """The system kills a process that uses too much memory without a message."""
     done = start(tmp_path, "other = lambda: os.kill(os.getpid(), signal.SIGKILL)", "import_with(3)")
     out, err = done.communicate(timeout=60)
     assert out == "0 \n3 memory ran out with 3 processes (fewer processes use less: --jobs)\n0 \n", err

@@ -1,4 +1,4 @@
-"""Numbers beyond the columns of the tables are null there and told as they are beside; the columns keep their types."""
+"""Numbers that exceed a table column are null there and exact in the data; column types do not change."""
 
 from __future__ import annotations
 

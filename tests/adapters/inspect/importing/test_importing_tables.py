@@ -1,4 +1,4 @@
-"""Parquet tables hold what the evidence holds, and duckdb and pyarrow read them."""
+"""Parquet tables contain the evidence, and duckdb and pyarrow read them."""
 
 from pathlib import Path
 

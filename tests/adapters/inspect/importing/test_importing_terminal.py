@@ -1,4 +1,4 @@
-"""The report on the terminal says what was lost and cannot be abused by what stands in a log."""
+"""The terminal report lists lost data and cannot be abused by the content of a log."""
 
 from pathlib import Path
 

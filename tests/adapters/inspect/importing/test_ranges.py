@@ -1,4 +1,4 @@
-"""A large log that several processes import gives the same files as in one stream."""
+"""A large log imported by several processes gives the same files as in a single stream."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _small_logs_count_as_large(monkeypatch: pytest.MonkeyPatch) -> None:
 def imported(
     log: Path, folder: Path, options: ImportOptions, processes: int
 ) -> tuple[ImportReport, list[str]]:
-    """The report of an import, and the names of the files that it has written."""
+    """Return the report of an import and the names of the written files."""
     folder.mkdir()
     report = import_file(log, folder / "result", options, processes=processes)
     return report, sorted(path.name for path in folder.iterdir())

@@ -1,4 +1,4 @@
-"""Runs of Inspect, looked at while they go on: what is in the log, and what Inspect still keeps for itself."""
+"""Inspect runs in progress: data in the log and data that Inspect still buffers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LONG = "a long text " * 100
 
 
 def run_with(look: Callable[[Path], None], folder: Path) -> Path:
-    """A run of two samples: `done` ends, and while `live` waits for its second answer somebody looks."""
+    """Start a run of two samples: `done` ends, and `live` waits for its second answer during the inspection."""
     from inspect_ai import Task
     from inspect_ai import eval as run
     from inspect_ai.dataset import Sample
@@ -67,7 +67,7 @@ def run_with(look: Callable[[Path], None], folder: Path) -> Path:
 
 
 def imported(log: Path, out: Path) -> dict[str, Any]:
-    """The result of a log."""
+    """Return the result of a log."""
     InspectLogs().import_logs([str(log)], out, ImportOptions(jobs=1), lambda report: None)
     (result,) = out.glob("*.tasklog.json")
     content: dict[str, Any] = json.loads(result.read_text())
@@ -90,7 +90,7 @@ def test_a_sample_in_progress_is_read_up_to_its_last_event(
     def look(log: Path) -> None:
         before = log.read_bytes()
         live.extend(runs.snapshot(log, copy, logs))
-        # Only Inspect itself teaches `zipfile` to read zstd, and `view` does not load it.
+        # Only Inspect adds zstd support to `zipfile`, and `view` does not load Inspect.
         with monkeypatch.context() as patch:
             patch.setattr(zipfile.ZipFile, "open", None)
             states.append(runs.state(log))
@@ -129,7 +129,7 @@ def test_a_sample_in_progress_is_read_up_to_its_last_event(
     assert (by_id["done"]["scores"] or [{}])[0].get("values") == {"includes": "C"}
     assert not by_id["live"]["scores"]
     assert by_id["live"]["sample"]["data"]["input"] == LONG
-    # It has ended: all of it stands in the log, and nothing beside it.
+    # The run has ended: all data is in the log.
     assert runs.state(log) is None
     assert find_database(log) is None
     assert runs.snapshot(log, copy, logs) == []

@@ -1,4 +1,4 @@
-"""A directory that is wrong about its archive costs nothing that is still there, and is never believed without a word."""
+"""A wrong archive directory loses no data that is still in the file, and every correction is reported."""
 
 import contextlib
 import io
@@ -39,7 +39,7 @@ SPEC = {"task": "t", "dataset": {"sample_ids": ["s0", "s1", "s2"]}, "config": {"
 
 
 def whole() -> dict[str, bytes]:
-    """Two epochs, a metric, and scores reduced over the epochs."""
+    """Return a log with two epochs, a metric and scores reduced over the epochs."""
     reduced = [{"sample_id": f"s{n}", "value": 1} for n in range(3)]
     again = {f"samples/s{n}_epoch_2.json": sample(f"s{n}", 2) for n in range(3)}
     results = {"total_samples": 6, "completed_samples": 6, "scores": SCORES}
@@ -54,7 +54,7 @@ def whole() -> dict[str, bytes]:
 
 
 def found(result: Any) -> tuple[int, int, int]:
-    """Trials, metrics and reduced scores in the evidence."""
+    """Return the trials, metrics and reduced scores in the evidence."""
     evidence = written(result)["evidence"]
     reduced = sum(len(item.get("scores") or ()) for item in evidence["samples"])
     return result.trials, len(evidence["metrics"] or ()), reduced
@@ -177,7 +177,7 @@ def test_a_corrupt_member_is_not_replaced_by_an_older_version(tmp_path: Path) ->
 
 
 def spans(data: bytes) -> list[tuple[str, int, int]]:
-    """Where the members begin and end."""
+    """Return the start and end of each member."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         begins = [(info.filename, info.header_offset) for info in archive.infolist()]
     ends = [*(begin for _, begin in begins[1:]), data.rindex(b"PK\x05\x06")]
@@ -248,11 +248,11 @@ def test_a_part_of_a_chunked_sample_is_found_by_its_own_header(tmp_path: Path) -
             assert [item.member for item in result.damage] == ([] if new == name else [name])
 
 
-# Logs that are odd, but sound
+# Unusual but valid logs
 
 
 def in_place(data: bytes, head: bytes) -> bytes:
-    """As Inspect edits a header: the old one stays where it was."""
+    """Return a log edited as by Inspect: the old header remains at its position."""
     buffer = io.BytesIO(data)
     with zipfile.ZipFile(buffer, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.filelist = [info for info in archive.filelist if info.filename != "header.json"]
@@ -328,11 +328,11 @@ def test_a_log_that_was_closed_without_a_header_is_damaged(tmp_path: Path) -> No
     assert "it has no header" in said(result)
 
 
-# Hostile ones
+# Hostile logs
 
 
 def test_local_headers_with_larger_sizes_are_bounded(tmp_path: Path) -> None:
-    """Thousands of members whose own headers say that they are large, all of the same bytes."""
+    """Thousands of members share the same bytes, and their local headers give large sizes."""
     packed, count = deflated(bytes(1 << 20), 20), 300
     crc = 0
     for _ in range(20):
@@ -375,7 +375,7 @@ def test_large_samples_are_repaired_one_at_a_time(tmp_path: Path) -> None:
 
 
 def test_zip_bombs_with_wrong_lengths_do_not_lose_later_members() -> None:
-    """Finding a length by unpacking has an end; what is behind is found all the same."""
+    """The search for a length by unpacking is bounded, and later members are still found."""
     packed = deflated(bytes(1 << 20), 30)
     body = b""
     for number in range(30):

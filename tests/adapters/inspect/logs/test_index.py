@@ -1,4 +1,4 @@
-"""A log that has lost samples, or a part beside them: what can be found is found, and nothing is missing without a word."""
+"""A log that lost samples or other members: readable data is imported, and all missing data is reported."""
 
 import json
 import struct
@@ -91,7 +91,7 @@ def test_an_offset_beyond_the_file_loses_no_sample(tmp_path: Path) -> None:
     assert "it was read using its own header" in said(result)
 
 
-# The log's own account
+# Sample list of the log
 
 
 def without(name: str, **changes: bytes) -> dict[str, bytes]:
@@ -198,7 +198,7 @@ def test_without_a_valid_header_the_specification_comes_from_the_journal(
     assert (result.exit_code, result.trials) == (3, 3)
     assert found["specification"]["config"]["inspect"]["eval"]["run_id"] == "r"
     assert [item.member for item in result.damage] == ["header.json"]
-    # The log was closed: it is not said that it never was.
+    # The log was closed, so it is not reported as unfinished.
     assert [error["error_type"] for error in found["errors"]] == ["DamagedLog"]
 
 
@@ -211,7 +211,7 @@ def test_other_fields_of_a_header_without_eval_are_kept(tmp_path: Path) -> None:
 
 
 def bomb(name: str, parts: dict[str, bytes], megabytes: int = 50, times: int = 1) -> bytes:
-    """An archive with members of nothing but zeros."""
+    """Return an archive with members that contain only zeros."""
     packed, crc = deflated(bytes(1 << 20), megabytes), 0
     for _ in range(megabytes):
         crc = zlib.crc32(bytes(1 << 20), crc)
@@ -241,7 +241,7 @@ def test_a_zip_bomb_outside_samples_loses_no_sample(name: str, tmp_path: Path) -
 
 
 def test_many_small_zip_bombs_are_refused_together(tmp_path: Path) -> None:
-    """No member is large enough to be judged by itself, and all of them together would take minutes."""
+    """No single member exceeds the bound, but all together would take minutes."""
     result = imported(bomb("samples/z{}_epoch_1.json", log(), megabytes=31, times=300), tmp_path)
     assert (result.exit_code, ids(result)) == (3, ["s0", "s1", "s2"])
     assert len(result.damage) == 300
@@ -249,7 +249,7 @@ def test_many_small_zip_bombs_are_refused_together(tmp_path: Path) -> None:
 
 
 def test_overlapping_members_are_refused(tmp_path: Path) -> None:
-    """Bytes that many entries share unpack many times, each to no more than it may."""
+    """Bytes shared by many entries are unpacked many times, each within its bound."""
     data = bytearray()
     count = 400
     inner = deflated(bytes(1 << 20))
@@ -257,7 +257,7 @@ def test_overlapping_members_are_refused(tmp_path: Path) -> None:
     headers = []
     length = len(inner)
     for name in reversed(names):
-        # Each is a stored block that holds the header of the next one.
+        # Each is a stored block that contains the header of the next one.
         headers.append((name, length))
         length += 30 + len(name)
     offset = 0
@@ -297,7 +297,7 @@ def test_a_secret_in_the_log_name_is_redacted(tmp_path: Path) -> None:
     assert KEY not in str(result)
 
 
-# Evidence that a log carries
+# Embedded evidence
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Ids and epochs that are none, or that two samples have: each trial has a place of its own, and what was changed is counted."""
+"""Invalid and duplicate ids and epochs: each trial gets a distinct index, and changes are counted."""
 
 import json
 from pathlib import Path
@@ -87,7 +87,7 @@ def test_an_invalid_id_in_a_json_log_is_damage(indent: int | None, tmp_path: Pat
     ids: tuple[Any, ...] = (1.5, [], {}, None, True, "", "a")
     samples = [json.loads(sample(found)) for found in ids]
     result = imported(document(samples, indent), tmp_path)
-    # An empty text is an id, for Inspect as well.
+    # An empty text is a valid id, as in Inspect.
     assert sorted(indices(result)) == [("", 0), ("1.5", 0), ("a", 0)]
     assert len(result.damage) == 4
     assert "for the sample's id, expected a text or an integer" in said(result)

@@ -1,4 +1,4 @@
-"""A `.json` log that is no valid JSON, or not laid out as expected, gives every sample that is whole."""
+"""A `.json` log with invalid JSON or an unexpected layout gives every complete sample."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sample(number: int, **more: Any) -> dict[str, Any]:
         "input": f"{number} {{",
         "target": "t",
         "messages": [{"role": "user", "content": 'he said "{" and "id":1,"epoch":1,"input":'}],
-        # What looks like a sample inside one is none.
+        # An object inside a sample that looks like a sample.
         "metadata": {
             "a": {"id": 8, "epoch": 1, "input": "", "target": ""},
             "b": [{"id": 9, "epoch": 1, "input": ""}],
@@ -58,13 +58,13 @@ def text_of(value: Any, indent: int | None) -> str:
 
 
 def read(text: str | bytes, bounds: Bounds = DEFAULT_BOUNDS) -> tuple[list[Any], InspectLogReader]:
-    """The ids of the samples, and the log when all of them are read."""
+    """Return the sample ids, and the log after reading all samples."""
     log = InspectLogReader(BytesSource(text.encode() if isinstance(text, str) else text), bounds=bounds)
     return [raw.id for raw in log.samples()], log
 
 
 def without_quote(text: str, behind: str, word: str) -> str:
-    """`text` without the quote in front of the first `word` behind a place."""
+    """Return `text` without the quote before the first `word` after a position."""
     at = text.index(f'"{word}"', text.index(behind))
     return text[:at] + text[at + 1 :]
 
@@ -150,7 +150,7 @@ def test_samples_that_are_not_a_list_are_damage(samples: Any, indent: int | None
 
 @LAYOUTS
 def test_a_header_without_samples_is_not_damaged(indent: int | None) -> None:
-    """Inspect hands out headers alone: `samples` is null, or not there."""
+    """Inspect can return only headers, with `samples` null or missing."""
     for text in (text_of({**document(), "samples": None}, indent), text_of({"eval": {}}, indent)):
         ids, log = read(text)
         assert (ids, log.damage) == ([], [])
@@ -169,7 +169,7 @@ def test_samples_without_a_header_are_a_log_but_a_status_is_not(
 
 
 def test_text_between_two_samples_is_damage() -> None:
-    """In Inspect's layout, lines tell samples apart: a brace that is lost must not hide one."""
+    """In the layout of Inspect, lines separate samples. A missing brace must not hide a sample."""
     text = text_of(document(sample(0), sample(1), sample(2)), 2)
     ids, log = read(text.replace('    {\n      "id": 1', '   x{\n      "id": 1'))
     assert ids == [0, 2]
@@ -178,7 +178,10 @@ def test_text_between_two_samples_is_damage() -> None:
 
 @given(st.data())
 def test_any_changed_byte_loses_at_most_the_affected_samples(data: st.DataObject) -> None:
-    """One byte costs one sample at most, or the two that it stands between; none is invented or changed without a word."""
+    """One byte affects one sample, or the two samples next to it.
+
+    No sample is invented or changed without a report.
+    """
     indent = data.draw(st.sampled_from([None, 2]))
     text = bytearray(text_of(document(*map(sample, range(4))), indent).encode())
     begin = text.index(b'"samples"') + 20
@@ -188,7 +191,7 @@ def test_any_changed_byte_loses_at_most_the_affected_samples(data: st.DataObject
     known = [found for found in ids if found in range(4)]
     assert len(known) >= 2
     assert len(set(known)) == len(known)
-    assert len(ids) - len(known) <= 1  # the byte may be that of an id
+    assert len(ids) - len(known) <= 1  # the byte can be in an id
     if len(known) < 3:
         assert log.damage
 
@@ -205,7 +208,7 @@ ONE = json.dumps(sample(1)).encode()
 
 
 def test_a_long_text_with_many_keys_before_an_error_is_parsed_quickly() -> None:
-    """Each byte is parsed once or twice, whatever number of places there is to go on from."""
+    """Each byte is parsed once or twice, for any number of restart positions."""
     keys = b",".join(b'"k%d":%d' % (n, n) for n in range(60))
     ids, log = fresh(
         HEAD + b'"big":"' + b"y" * 40_000_000 + b'",' + keys + b', oops "samples":[' + ONE + b"]}", 5

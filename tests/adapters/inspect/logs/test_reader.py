@@ -1,4 +1,4 @@
-"""Truncated, corrupt and hostile logs: what is good is imported, what is bad is named, nothing is believed."""
+"""Truncated, corrupt and hostile logs: valid data is imported, and invalid data is reported."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Members packed with zstd, as whole frames, as streams and in several frames, and what is wrong with them."""
+"""Members compressed with zstd as whole frames, as streams and in several frames, and invalid members."""
 
 import zlib
 
@@ -17,7 +17,7 @@ TEXT = b'{"id": 1, "text": "' + b"abc " * 5000 + b'"}'
 
 
 def streamed(data: bytes) -> bytes:
-    """As Inspect packs: the frame does not say its size."""
+    """Compress as Inspect does: the frame does not contain its size."""
     packer = zstandard.ZstdCompressor().compressobj()
     return packer.compress(data) + packer.flush()
 
@@ -70,7 +70,7 @@ def test_invalid_members_are_reported(pack, packed, size: int, reason: str) -> N
 
 
 def test_secrets_are_found_in_every_readable_member() -> None:
-    """The search wants UTF-8, which is known only of what the fast parser takes."""
+    """The search needs UTF-8, which only the fast parser guarantees."""
     secret = "sk-abcdefghijklmnopqrstuvwxyz012345"
     for document in (
         f'{{"a": "{secret}"}}'.encode(),

@@ -1,4 +1,7 @@
-"""One odd field of a sample costs that field at most: the sample stays, and what has no place in AI GO is kept or counted."""
+"""An unusual field of a sample loses at most that field.
+
+Data without an AI GO equivalent is kept or counted.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ ANSWER = {"id": "a", "role": "assistant", "content": "4"}
 
 
 def sample_of(*, epoch: int = 1, **changes: Any) -> Json:
-    """A sample as today's Inspect writes it, with one model call, one tool call and a span around them."""
+    """Return a sample as written by current Inspect, with one model call and one tool call inside a span."""
     base = {"span_id": "s", "timestamp": TIME, "working_start": 0.5}
     call = {"id": "c", "function": "f", "arguments": {}, "type": "function"}
     asked = {"id": "a", "role": "assistant", "content": "", "tool_calls": [call]}
@@ -249,7 +252,7 @@ def test_omitted_message_sources_and_models_are_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["data", "brand_new"])
 @pytest.mark.parametrize("order", [1, -1])
 def test_data_parts_are_not_answer_text(kind: str, order: int, tmp_path: Path) -> None:
-    """As with `message.text` of Inspect, which is what was scored."""
+    """As in `message.text` of Inspect, which is the scored text."""
     parts = [{"type": kind, "data": {"z": "ä"}}, {"type": "text", "text": "cut"}][::order]
     sample = sample_of()
     answer_of(sample).update(content=parts, tool_calls=None)
@@ -286,7 +289,7 @@ def test_a_message_that_cannot_be_mapped_is_kept_completely() -> None:
     assert loss.changed["message of an unexpected shape: kept as custom message"] == 1
 
 
-# How much a sample may ask for
+# Bounds of a sample
 
 
 def test_peak_memory_does_not_grow_with_the_number_of_epochs(tmp_path: Path) -> None:
@@ -342,7 +345,7 @@ def test_a_message_pool_with_too_many_references_is_refused(
 
 
 def test_contexts_of_realistic_agents_are_accepted() -> None:
-    """Every call names all that was said before it, and at last what is new: the square of the turns."""
+    """Every call contains all earlier messages, so the references grow with the square of the turns."""
     pool = [{"role": "user", "content": "x" * 1000}] * 1600
     size = 1600 * 1030 + 800 * 2000
     check_contexts([[[0, 2 * n]] for n in range(800)], pool, size, 0, Bounds())

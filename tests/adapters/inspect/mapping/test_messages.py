@@ -1,4 +1,4 @@
-"""The last text of the assistant is the one that Inspect scored; a call that failed has no answer."""
+"""The last assistant text is the text that Inspect scored; a failed call has no answer."""
 
 import json
 from pathlib import Path
@@ -45,7 +45,7 @@ def items_of(*content: Json) -> tuple[list[Item], int]:
 
 
 def shown(items: list[Item]) -> list[str]:
-    """Items as short texts: what was thought in brackets."""
+    """Return items as short texts, with reasoning in brackets."""
     found = []
     for item in items:
         if item["type"] != "message":

@@ -1,4 +1,4 @@
-"""A count of tokens that nobody knows is unknown, never 0 and never part of a sum."""
+"""An unknown token count stays unknown. It is never 0 and never part of a sum."""
 
 import json
 import zipfile

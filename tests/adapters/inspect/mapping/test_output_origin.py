@@ -1,4 +1,4 @@
-"""What a sample's own output says and no model call does is kept; what a call says is not repeated."""
+"""The output of a sample is kept if no model call contains it, and not repeated otherwise."""
 
 import json
 import zipfile
@@ -81,7 +81,7 @@ def log_of(folder: Path, make: Callable[[], Solver]) -> Path:
 
 
 def outputs_of(path: Path) -> list[Any]:
-    """The output noted in the trace of each sample of a log; the same in both ways of reading."""
+    """Return the output in the trace of each sample of a log; both parsers give the same."""
     found = []
     for ref, data in texts(path):
         with open_log(path) as log:

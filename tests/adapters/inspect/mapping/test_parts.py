@@ -1,4 +1,5 @@
-"""What repeats is made once, messages of every kind are the same from both parsers, pieces are written unjoined."""
+"""Repeated values are created once, both parsers give the same messages, and parts are written without
+joining."""
 
 import json
 import zipfile
@@ -14,7 +15,7 @@ from aigo_inspect.importing.importing import import_file
 from aigo_inspect.logs.reader import open_log
 from aigo_inspect.mapping.records import ValueCache
 
-# Values that stand in every event
+# Values in every event
 
 
 def test_equal_values_are_created_once_and_different_ones_stay_distinct() -> None:
@@ -34,7 +35,7 @@ def test_equal_values_are_created_once_and_different_ones_stay_distinct() -> Non
         assert repeated.of(Raw(str(number).encode())) == [number]
 
 
-# Messages of every kind
+# Messages of every type
 
 TEXT = {"type": "text", "text": "said"}
 KINDS: list[dict[str, Any]] = [
@@ -93,7 +94,7 @@ KINDS: list[dict[str, Any]] = [
 
 
 def with_message(text: bytes, message: dict[str, Any], place: str) -> bytes:
-    """A sample that has this message in its pool, as an answer, or at its end."""
+    """Return a sample with this message in its pool, as an answer, or at its end."""
     sample = json.loads(text)
     sample["attachments"]["1" * 32] = "a long text"
     message = {"id": "m-new", **message}

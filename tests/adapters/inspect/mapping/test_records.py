@@ -1,4 +1,4 @@
-"""Samples of today's shape are parsed straight into records, all others by way of dictionaries: both are the same records."""
+"""Current samples are parsed directly into records, all others through dictionaries, with the same records."""
 
 import json
 import random
@@ -76,9 +76,9 @@ def test_both_parsers_give_the_same_evidence(logs: dict[str, Path]) -> None:
 
 
 def test_current_samples_are_parsed_directly_into_records(logs: dict[str, Path]) -> None:
-    """A field that a new release of Inspect adds would make imports slow without a word: it belongs to `records` then."""
+    """A new field in an Inspect release would make imports slow without notice. Add it to `records`."""
     general = {
-        # Answers with log probabilities, NaN as a score, failed samples, marks, failed calls, kinds that nearly no log has.
+        # Log probabilities, NaN scores, failed samples, marks, failed calls, and rare event types.
         *("media", "scores", "errors", "invalidated", "API retries", "working limit", "every kind"),
         "agents.json",
     }
@@ -115,7 +115,7 @@ def test_unusual_events_are_parsed_through_dictionaries(logs: dict[str, Path]) -
 
 
 def test_invalid_text_and_secrets_in_messages_and_tools_are_detected(logs: dict[str, Path]) -> None:
-    """They are parsed one by one, later than the rest: what is wrong with them must not pass unseen, nor a secret."""
+    """Messages and tools are parsed one by one after the rest; errors and secrets in them must be detected."""
     secret = b"sk-abcdefghijklmnopqrstuvwxyz012345"
     ((ref, data), *_) = texts(logs["parallel tools"])
     for key in (b'"events_data":{"messages":[{"id":"', b'"tools":[{"name":"', b'"message":{"id":"'):
@@ -128,7 +128,7 @@ def test_invalid_text_and_secrets_in_messages_and_tools_are_detected(logs: dict[
 
 
 def test_invalid_patches_do_not_hide_secrets(logs: dict[str, Path]) -> None:
-    """Secrets are only looked for in what is UTF-8: one odd byte in a patch must not hide them."""
+    """Secrets are only searched in UTF-8. An invalid byte in a patch must not hide them."""
     secret = b"sk-abcdefghijklmnopqrstuvwxyz012345"
     ((ref, data), *_) = texts(logs["parallel tools"])
     broken = data.replace(b'"changes":[{"op":"', b'"changes":[{"op":"\xff', 1)

@@ -1,4 +1,5 @@
-"""Nothing that a score, a reduction or a sample's error says goes without a word, and no value is not a value of null."""
+"""All fields of scores, reductions and sample errors are kept or counted, and a missing value is not a null
+value."""
 
 import json
 from pathlib import Path

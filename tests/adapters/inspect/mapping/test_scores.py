@@ -1,4 +1,4 @@
-"""Scores and parts of messages of an unexpected shape are counted, never a crash, and what is written can be read."""
+"""Scores and message parts of an unexpected shape are counted without a crash, and the output is readable."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_log_with_many_unusual_values_is_imported_and_read_back(output_format:
 
 @pytest.mark.parametrize("output_format", ["json", "parquet"])
 def test_only_written_reduced_scores_count_as_kept(output_format: Any, tmp_path: Path) -> None:
-    """Those of a sample that nobody can read are in no file, and so not among what was kept."""
+    """Reduced scores of an unreadable sample are in no file, so they do not count as kept."""
     whole = {"id": 1, "epoch": 1, "input": "i", "target": "t", "messages": [{"role": "user", "content": "q"}]}
     entry = reduced(1, samples=[{"sample_id": 1, "value": 1}, {"sample_id": 2, "value": 1}])
     head = {"version": 2, "status": "success", "eval": {"task": "t", "config": {"epochs": 2}}}

@@ -1,4 +1,4 @@
-"""The conversation of the main agent: which span it is, and what its items are."""
+"""The conversation of the main agent: its span and its items."""
 
 import math
 from pathlib import Path
@@ -100,7 +100,7 @@ def test_items_after_the_last_model_call_are_included(logs: dict[str, Path], nam
     assert native
     messages = native[0].messages
     assert len(trace.function_outputs) == sum(message.role == "tool" for message in messages)
-    # An answer that struck a limit is in the events, and so was said, but never got into the messages.
+    # An answer that exceeded a limit is in the events, but not in the messages.
     calls = sum(len(message.tool_calls or []) for message in messages if message.role == "assistant")
     assert len(trace.function_calls) == calls + unsaid
 
@@ -202,7 +202,7 @@ def test_media_reasoning_citations_and_log_probabilities_are_mapped(logs: dict[s
     assert [item.type for item in trace.items[-5:]] == [
         *("message", "function_call", "function_call_output", "message", "message")
     ]
-    # What was thought behind the answer stands in front of it: the text of the last message is that which Inspect scores.
+    # Reasoning after the answer is moved before it, because Inspect scores the text of the last message.
     reasoning, _, _, redacted, said = trace.items[-5:]
     (sample,) = read_eval_log(str(logs["media"])).samples or []
     assert trace.get_last_assistant_text() == sample.output.completion

@@ -1,4 +1,4 @@
-"""Calls of Inspect's providers, where processes share a model: a pause that it asks for is told to all of them."""
+"""Calls of Inspect providers by processes that share a model: a retry pause applies to all of them."""
 
 from __future__ import annotations
 
@@ -15,26 +15,23 @@ from aigo_inspect.models.calls import keep_answers
 
 
 class Told:
-    """A gate that lets all pass, and keeps what it is told."""
+    """Gate that lets all calls pass and records pauses."""
 
     def __init__(self) -> None:
         self.pauses: list[tuple[str, float]] = []
         self.places: list[str] = []
 
     async def enter(self, model: str, most: int | None) -> object:
-        """At once."""
         self.places.append(model)
         return None
 
     def leave(self, model: str, place: object) -> None:
-        """Nothing is kept."""
+        pass
 
     def pause(self, model: str, seconds: float) -> None:
-        """Keep it."""
         self.pauses.append((model, seconds))
 
     async def reserve(self, name: str, per_minute: int) -> float:
-        """At once."""
         return 0.0
 
 
@@ -48,7 +45,7 @@ def told() -> Iterator[Told]:
 def test_a_retry_pause_of_one_client_applies_to_all(
     endpoint: Endpoint, told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """OpenAI's client waits and asks again, and tells nobody."""
+    """The OpenAI client waits and retries without notice."""
     monkeypatch.setenv("LOCAL_BASE_URL", endpoint.url)
     monkeypatch.setenv("LOCAL_API_KEY", "none")
     busy = iter([Raw((b"{}",), status=429, headers={"Retry-After": "0.05"})])

@@ -1,4 +1,4 @@
-"""AI GO conversations as Inspect's messages, and a provider's failures as the sample's."""
+"""AI GO conversations as Inspect messages, and provider failures as sample errors."""
 
 from __future__ import annotations
 
@@ -154,14 +154,14 @@ def test_content_unsupported_by_inspect_fails_the_sample(item: dict[str, Any], p
 
 
 def said(content: str) -> ModelOutput:
-    """An output with its usage: without one Inspect fetches a tokenizer to estimate it."""
+    """Return an output with its usage. Without usage, Inspect downloads a tokenizer to estimate it."""
     found = ModelOutput.from_content("mockllm/model", content)
     found.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
     return found
 
 
 def model(*answers: str | BaseException) -> InspectModel:
-    """A model whose answers are texts, or exceptions to be raised."""
+    """Return a model that replies with texts or raises exceptions."""
     left = iter(answers)
 
     def answered(*_: Any) -> ModelOutput:

@@ -1,4 +1,4 @@
-"""Model files run on Inspect, against a real server, through the command line."""
+"""Model files run on Inspect against a real server through the command line."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def no_long_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, endpoint: Endpoint) -> Path:
-    """A task of 6 rows, and `model.yaml` for the endpoint, which says what it is asked to say."""
+    """Write a task with 6 rows, and `model.yaml` for an endpoint that repeats the requested word."""
     (tmp_path / "task.yaml").write_text(TASK)
     rows = [{"sample_id": f"s{number}", "word": f"word{number}"} for number in range(6)]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -77,7 +77,7 @@ def trials(result: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def written(folder: Path) -> str:
-    """Everything that a run has left behind, as text."""
+    """Return all files of a run as text."""
     text = "".join(path.read_text() for path in folder.rglob("*.tasklog.json"))
     for path in folder.rglob("*.eval"):
         with open_log(path) as log:
@@ -93,7 +93,7 @@ def test_a_model_file_runs_as_a_model(aigo: Run, folder: Path, endpoint: Endpoin
     done = run_echo(aigo, "--json")
     assert done.code == 0, done.err
     assert done.json["metrics"][0]["value"] == 1.0
-    # The version says which content of the file the answers are of.
+    # The version identifies the content of the model file.
     assert re.fullmatch(r"aigo_bridge/model\.yaml@[0-9a-f]{8}", done.json["models"][""])
     result = result_of(folder / "out" / "echo.tasklog.json")
     assert result["execution"]["model_usage"] == {
@@ -129,7 +129,7 @@ def test_inspect_eval_accepts_a_model_file(command: Run, folder: Path, endpoint:
 def test_transient_failures_are_retried(
     aigo: Run, folder: Path, endpoint: Endpoint, result_of: Load, status: int
 ) -> None:
-    """Each sample fails once, and is then answered: no sample is lost, none is scored twice."""
+    """Each sample fails once and is then answered. No sample is lost or scored twice."""
     seen: set[str] = set()
 
     def answer(body: dict[str, Any]) -> Any:
@@ -224,7 +224,7 @@ def test_malformed_bodies_fail_the_sample(
     monkeypatch: pytest.MonkeyPatch,
     body: bytes,
 ) -> None:
-    """A reply that is not JSON may be whole the next time, so it is asked for again."""
+    """A reply that is not JSON may be complete the next time, so the request is retried."""
     impatient(monkeypatch)
     endpoint.answer = lambda _: Raw((body,))
     assert run_echo(aigo, "-n", 1).code == 1
@@ -237,7 +237,7 @@ def test_malformed_bodies_fail_the_sample(
 def test_requests_to_a_silent_endpoint_time_out_and_are_retried(
     folder: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A time-out is tried again; the answer that comes in time counts."""
+    """A timeout is retried, and an answer in time is used."""
     from aigo_bridge.evaluation.task import plan
     from aigo_bridge.plan.plan import PlanOrigin
     from aigo_inspect.engine import InspectEngine
@@ -272,7 +272,7 @@ def test_a_judge_and_a_model_in_one_file_share_its_limit(aigo: Run, folder: Path
 def test_requests_per_minute_respect_the_model_limit(
     aigo: Run, folder: Path, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a minute of one second: never more than 2 in it, tries after a failure included."""
+    """With a minute of one second, at most 2 requests start in it, including retries."""
     monkeypatch.setattr("aigo_bridge.models.connections.connection.WINDOW", 1.0)
     write_model(folder, endpoint, "rate_limit: 2\n")
 
@@ -329,7 +329,7 @@ def judged(body: dict[str, Any]) -> str:
 def test_logprobs_cached_tokens_tool_calls_and_stop_reason_are_recorded(
     aigo: Run, folder: Path, endpoint: Endpoint, result_of: Load
 ) -> None:
-    """What the endpoint tells is in the evidence: in the items, in the usage, in Inspect's log."""
+    """The items, the usage and the log of Inspect contain all data of the endpoint."""
     (folder / "task.yaml").write_text(
         TASK.replace(
             '      type: chat_completion\n      input_messages: [{role: user, content: "say {{ sample.word }}"}]\n',
@@ -378,7 +378,7 @@ def test_logprobs_cached_tokens_tool_calls_and_stop_reason_are_recorded(
 
 
 def test_the_api_key_is_sent_and_never_written(aigo: Run, folder: Path, endpoint: Endpoint) -> None:
-    """Not even when the endpoint repeats it, in an answer or in an error."""
+    """This includes endpoints that repeat the key in an answer or in an error."""
 
     def answer(body: dict[str, Any]) -> Any:
         if word_of(body) == "word0":
@@ -725,7 +725,7 @@ def test_options_dropped_by_an_adapter_are_refused(
 def test_the_documents_example_works(
     aigo: Run, folder: Path, endpoint: Endpoint, result_of: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """docs/reference/models.md: its model, with its adapter."""
+    """The example is the model with its adapter in docs/reference/models.md."""
     document = (REPOSITORY / "docs" / "reference" / "models.md").read_text()
     model, adapter = re.findall(r"^```yaml\n(key: .*?)^```$", document, re.DOTALL | re.MULTILINE)
     (folder / "model.yaml").write_text(re.sub(r"url: .*", f"url: {endpoint.url}", model))

@@ -1,4 +1,5 @@
-"""`openai/…` against a server that speaks OpenAI's protocol: what Inspect's provider gives is what the evidence says."""
+"""`openai/…` against a server with the OpenAI protocol: the evidence contains all data of the Inspect
+provider."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def run_openai(aigo: Run, *args: object) -> Any:
 
 
 def test_transient_failures_of_openai_are_retried(aigo: Run, folder: Path, endpoint: Endpoint) -> None:
-    """Too many requests, a failing server, a cut connection: each once, one sample each."""
+    """Too many requests, a server error and a closed connection each affect one sample once."""
     first: dict[str, Any] = {
         "word0": (429, {"error": {"message": "slow down", "type": "requests"}}),
         "word1": (500, {"error": {"message": "oops"}}),
@@ -56,7 +57,7 @@ def test_transient_failures_of_openai_are_retried(aigo: Run, folder: Path, endpo
 def test_all_fields_of_the_answer_are_in_the_evidence(
     aigo: Run, folder: Path, endpoint: Endpoint, result_of: Load
 ) -> None:
-    """Log probabilities, cached and reasoning tokens, a tool call, why it stopped."""
+    """The fields are log probabilities, cached and reasoning tokens, a tool call and the stop reason."""
     answer = completion("word0", prompt_tokens=100, completion_tokens=20)
     answer["usage"]["prompt_tokens_details"] = {"cached_tokens": 64}
     answer["usage"]["completion_tokens_details"] = {"reasoning_tokens": 7}

@@ -1,4 +1,4 @@
-"""A model file as any other model of Inspect: tools, caching, calls outside of a run, names."""
+"""A model file as an Inspect model: tools, caching, calls outside of a run, names."""
 
 from __future__ import annotations
 
@@ -77,7 +77,10 @@ def double() -> Tool:
 def test_an_inspect_benchmark_with_tools_runs_on_a_model_file(
     model_file: Path, endpoint: Endpoint, tmp_path: Path
 ) -> None:
-    """The model asks for a tool, sees its result, and answers; a tool that cannot be called is told to it."""
+    """The model calls a tool, reads its result and answers.
+
+    It is informed about a tool that cannot be called.
+    """
     call = {"id": "c1", "type": "function", "function": {"name": "double", "arguments": '{"number": 21}'}}
     broken = {"id": "c2", "type": "function", "function": {"name": "double", "arguments": "{number"}}
 
@@ -161,7 +164,7 @@ def test_a_custom_base_url_is_another_version_of_the_model(model_file: Path, end
     other = native_model("model.yaml", {"base_url": f"{endpoint.url}/other"})
     assert isinstance(other.api, EntityAPI)
     assert str(own) != str(other)
-    # As a log has it: Inspect gives name and address back when it tries again.
+    # For a retry, Inspect passes the name and base URL of the log.
     again = native_model(str(other), {"base_url": other.api.base_url})
     assert str(again) == str(other)
     with pytest.raises(UsageError, match="has changed since this run began") as caught:
@@ -209,7 +212,7 @@ def test_chat_with_an_embeddings_model_is_refused_before_it_starts(
     assert caught.value.code == Code.UNFIT_MODEL
 
 
-# What a call of Inspect is in AI GO's form
+# Calls of Inspect in the AI GO format
 
 PNG = "data:image/png;base64," + base64.b64encode(b"png").decode()
 

@@ -1,4 +1,4 @@
-"""Tasks whose template gives the model's whole input: custom models and embeddings."""
+"""Tasks whose template returns the complete model input: custom models and embeddings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What our solver leaves in a log is found again, also in samples that Inspect has recovered without their store."""
+"""Solver data in a log is read back, also from samples that Inspect recovered without their store."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_the_output_takes_precedence_over_the_store_of_older_logs() -> None:
 
 
 def test_an_empty_store_is_rebuilt_from_the_events() -> None:
-    """The last change counts; its text may be an attachment."""
+    """The last change counts, and its text may be an attachment."""
     first, last = dump_stored(solution("a", "b")), dump_stored(solution("a", "c"))
     events: list[dict[str, Any]] = [
         {"event": "store", "changes": [{"op": "add", "path": "/aigo_bridge", "value": first}]},
@@ -104,7 +104,7 @@ def log(aigo: Run, tmp_path: Path, tasks: Path) -> Path:
 
 
 def test_a_sample_without_solver_output_is_an_error(log: Path) -> None:
-    """Its scores are in the log, but nobody could say what they are scores of."""
+    """The scores are in the log, but the scored output is unknown."""
     from aigo_bridge.plan.logged_plan import logged_plan
 
     with open_log(log) as reader:
@@ -124,7 +124,7 @@ def test_a_sample_without_solver_output_is_an_error(log: Path) -> None:
 
 
 def test_the_solver_output_is_in_the_evidence_once(log: Path) -> None:
-    """The text that carries it is our own means, and no fact of the run."""
+    """The text that transports it is an implementation detail and not part of the evidence."""
     result = next(log.parent.glob("*.tasklog.json")).read_text("utf-8")
     assert '"aigo_bridge":' not in result
     assert "raw_outputs" in result

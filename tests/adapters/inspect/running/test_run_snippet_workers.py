@@ -1,4 +1,4 @@
-"""A run's snippet workers end with the run."""
+"""Snippet workers end with their run."""
 
 from __future__ import annotations
 

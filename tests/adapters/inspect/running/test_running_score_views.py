@@ -1,4 +1,5 @@
-"""What Inspect's viewer and its tables show of our runs: input, target, answer, explanation, numbers with their standard errors."""
+"""aigo-bridge runs in the viewer and tables of Inspect: input, target, answer, explanation, metrics with
+standard errors."""
 
 from __future__ import annotations
 
@@ -103,7 +104,7 @@ def samples_of(folder: Path) -> tuple[str, list[EvalSample]]:
 MODEL = {"model": "scripted/m.jsonl"}
 
 
-@pytest.mark.filterwarnings("ignore:The inplace keyword:DeprecationWarning")  # Inspect's use of pandas
+@pytest.mark.filterwarnings("ignore:The inplace keyword:DeprecationWarning")  # pandas used by Inspect
 def test_every_score_has_an_answer_and_an_explanation(aigo: Run, tmp_path: Path) -> None:
     done = run(aigo, tmp_path, SINGLE + SCORERS, **MODEL, model_map="judge=scripted/j.jsonl")
     assert done.code == 0, done.err
@@ -278,7 +279,7 @@ def test_stored_scores_equal_the_originals(outcome: Score) -> None:
 
 
 def test_scores_of_older_logs_are_read() -> None:
-    """They have every value under its name."""
+    """Older logs store every value under its name."""
     assert outcomes_of({"value": {"is_correct": 1.0}, "metadata": {"a": 1}}) == {
         None: Score({"is_correct": 1.0}, {"a": 1})
     }
@@ -290,7 +291,7 @@ def test_scores_of_older_logs_are_read() -> None:
 
 
 def test_an_older_log_gives_the_same_evidence(aigo: Run, tmp_path: Path) -> None:
-    """An older log of the same run: the row as input, no target, values under their names."""
+    """An older log of the same run has the row as input, no target, and values under their names."""
     run(aigo, tmp_path, SINGLE + EQUAL, **MODEL)
     (log,) = (tmp_path / "out").glob("*.eval")
     from inspect_ai.log import write_eval_log
@@ -330,7 +331,7 @@ def test_a_system_task_shows_that_no_model_was_called(aigo: Run, tmp_path: Path)
 
 @pytest.mark.parametrize(("value", "kept"), [("float('inf')", None), ("float('nan')", None), ("2**70", 2**70), ("'C'", "C"), ("None", None)])  # fmt: skip
 def test_unusual_single_score_values_are_restored(aigo: Run, tmp_path: Path, value: str, kept: Any) -> None:
-    """Infinity, texts that Inspect has a number for, integers beyond its floats."""
+    """These are infinity, texts that Inspect converts to numbers, and integers beyond its floats."""
     scorer = (
         "  scorers:\n    - type: python\n      key: odd\n      metrics: [{type: frequency, field: x}]\n      compute_scores_snippet: |\n"
         f"        def compute_scores(sample, solver_output):\n            return {{'x': {value}}}\n"

@@ -1,4 +1,4 @@
-"""The text editor of agents."""
+"""Text editor tool of agents."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ CODE = {"type": "code_exec", "tests": "tests"}
 def test_an_agent_and_its_judge_run_in_separate_containers(
     solver: dict[str, object], scorers: list[object], num_containers: int | None, tmp_path: Path
 ) -> None:
-    """In docker, where an agent can change the Python that would judge it; ours are apart anyway."""
+    """In a shared docker container, an agent could change the Python that judges it."""
     if solver is not AGENT:
         solver = {"type": "single_turn_solver", "input_builder": solver}
     definition = {"dataset": {"key": "rows"}, "solver": solver, "scorers": scorers}
@@ -140,7 +140,7 @@ def test_an_agent_and_its_judge_run_in_separate_containers(
 
 
 def test_code_runs_in_the_sandbox_of_the_judge(tmp_path: Path) -> None:
-    """Of two sandboxes of a sample; a broken one where the agent was."""
+    """The sample has two sandboxes, and that of the agent is broken."""
 
     @sandboxenv(name="two_boxes")
     class TwoBoxes(LocalSandbox):

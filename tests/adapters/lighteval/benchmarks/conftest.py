@@ -1,4 +1,4 @@
-"""lighteval's own tasks with made-up rows, and lighteval's own pipeline to compare with."""
+"""Built-in lighteval tasks with made-up rows, and the lighteval pipeline for comparison."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROWS: Mapping[str, Any] = json.loads((Path(__file__).parent / "rows.json").read_
 
 @dataclass(frozen=True)
 class Native:
-    """What lighteval's own pipeline came to."""
+    """Outcome of the lighteval pipeline."""
 
     results: Mapping[str, float]
     metrics: Mapping[str, Mapping[str, Any]]
@@ -31,7 +31,7 @@ class Native:
 
 
 def rows_of(task: str) -> Splits:
-    """The splits of a task."""
+    """Return the splits of a task."""
     from aigo_lighteval.benchmarks.tasks import select
 
     rows = ROWS[task]
@@ -42,13 +42,13 @@ def rows_of(task: str) -> Splits:
 
 
 def alone(task: str) -> str:
-    """How a task is named that shares its name with a superset."""
+    """Return the name of a task that shares its name with a superset."""
     return f"{task}:" if task in ("bbq", "boolq") else task
 
 
 @pytest.fixture
 def data_dir(tmp_path: Path) -> Callable[[Splits], Path]:
-    """Writes rows as a folder for `--data-dir`."""
+    """Return a function that writes rows to a folder for `--data-dir`."""
 
     def make(splits: Splits) -> Path:
         folder = tmp_path / "rows"
@@ -63,7 +63,7 @@ def data_dir(tmp_path: Path) -> Callable[[Splits], Path]:
 
 @pytest.fixture
 def scripted(tmp_path: Path) -> Callable[[Mapping[str, str]], str]:
-    """A scripted model from last messages and their answers."""
+    """Return a function that writes a scripted model from last messages and answers."""
 
     def make(answers: Mapping[str, str]) -> str:
         rules = [{"match": {"exact": asked}, "reply": {"text": said}} for asked, said in answers.items()]
@@ -82,7 +82,7 @@ def run(task: str, out: Path, model: str, data: Path | None = None, **rest: Any)
 
 @contextmanager
 def only(config: Any, splits: Splits) -> Iterator[None]:
-    """lighteval with one task, and rows in memory."""
+    """Set up lighteval with one task and rows in memory."""
     from lighteval.tasks.lighteval_task import LightevalTask
     from lighteval.tasks.registry import Registry
 
@@ -100,13 +100,13 @@ def only(config: Any, splits: Splits) -> Iterator[None]:
 
 
 def native(task: str, splits: Splits, model: Any, shots: int = 0) -> tuple[Native, list[Any]]:
-    """lighteval's own pipeline, as it is; and the documents that it asked.
+    """Run the unchanged lighteval pipeline; return its outcome and documents.
 
     Args:
         task: name of a built-in task.
         splits: its rows.
         model: a `LightevalModel`.
-        shots: examples in front of each question.
+        shots: number of examples before each question.
     """
     from lighteval.logging.evaluation_tracker import EvaluationTracker
     from lighteval.pipeline import ParallelismManager, Pipeline, PipelineParameters
@@ -132,7 +132,7 @@ def native(task: str, splits: Splits, model: Any, shots: int = 0) -> tuple[Nativ
 
 
 def answering(answer: Callable[[Any], str]) -> Any:
-    """A lighteval model that answers each document by a function of it, and notes the messages it would send."""
+    """Return a lighteval model that computes each answer with a function and records the messages."""
     from lighteval.models.abstract_model import LightevalModel, ModelConfig
     from lighteval.models.model_output import ModelResponse
     from lighteval.tasks.prompt_manager import PromptManager

@@ -1,4 +1,5 @@
-"""A converted task asks the same messages and gives the same sample scores as the native one, whatever the answers."""
+"""A converted task sends the same messages and gives the same sample scores as the native task for every
+answer."""
 
 from __future__ import annotations
 
@@ -41,11 +42,11 @@ ODD = (
     "\u200b{gold}",
     "0.5",
 )
-"""Right, wrong, empty, padded, refused, verbose and Unicode ones."""
+"""Correct, wrong, empty, padded, refused, verbose and Unicode answers."""
 
 
 def many(task: str) -> Splits:
-    """As many different rows as there are answers."""
+    """Return as many different rows as there are answers."""
     rows = rows_of(task)["test" if "test" in rows_of(task) else "train"]
     made = []
     for number in range(len(ODD)):
@@ -96,7 +97,7 @@ def test_converted_tasks_have_the_same_messages_and_sample_scores(
     for sample_id, (asked, scores) in native.items():
         own_asked, own_scores = own[sample_id]
         assert own_asked == asked
-        # What is no number is text in a score.
+        # A value that is not a number is text in a score.
         kept = {key_of(name): json.dumps(v) if isinstance(v, list) else v for name, v in scores.items()}
         assert own_scores == kept
         seen |= set(kept.values())
@@ -104,7 +105,7 @@ def test_converted_tasks_have_the_same_messages_and_sample_scores(
 
 
 def evidence(done: Any) -> dict[str, tuple[list[tuple[str, str]], dict[str, Any]]]:
-    """Conversation and scores of each sample."""
+    """Return the conversation and scores of each sample."""
     assert done.code == 0, done.err
     summary = done.json[0] if isinstance(done.json, list) else done.json
     log = json.loads(Path(summary["result"]).read_text("utf-8"))
@@ -143,7 +144,7 @@ def test_several_answers_become_rows_with_a_joint_metric(
         for n in range(5)
     ]
     data = data_dir({"test": rows, "train": rows})
-    # Of the four answers to a question none, one, two (first or last), or all are right.
+    # For each question, none, one, two (first or last) or all of the four answers are correct.
     rules = [
         {"match": {"contains": f"What is {n} + 1?"}, "times": n, "reply": f"It is $\\boxed{{{n + 1}}}$."}
         for n in range(1, 5)
@@ -342,7 +343,7 @@ def test_a_metric_that_needs_other_files_is_refused_with_a_reason(
 
 
 def numbers(done: Any) -> dict[str, float]:
-    """The metrics of a run, without standard errors."""
+    """Return the metrics of a run without standard errors."""
     assert done.code == 0, done.err
     summary = done.json[0] if isinstance(done.json, list) else done.json
     return {row["name"]: row["value"] for row in summary["metrics"] if not row["name"].endswith("_stderr")}
@@ -399,7 +400,7 @@ def test_choice_likelihoods_are_scored_as_in_the_native_task(
 
 
 def evidence_scores(done: Any) -> dict[str, dict[str, Any]]:
-    """Scores of each sample."""
+    """Return the scores of each sample."""
     assert done.code == 0, done.err
     summary = done.json[0] if isinstance(done.json, list) else done.json
     samples = json.loads(Path(summary["result"]).read_text("utf-8"))["evidence"]["samples"]

@@ -1,4 +1,4 @@
-"""What goes wrong in lighteval, or with what it is given, is put right, told, or refused; never a wrong number."""
+"""Errors in lighteval or in its input are corrected, reported or refused; a wrong number is never computed."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ TASKS_TABLE = [
 
 @pytest.fixture
 def custom(tmp_path: Path) -> Path:
-    """A file of tasks."""
+    """Write a file with custom tasks."""
     path = tmp_path / "own_tasks.py"
     path.write_text(CUSTOM)
     return path
@@ -130,7 +130,7 @@ def test_a_failed_call_or_metric_fails_only_its_document(
     assert not outcome.passed(0)
     assert outcome.passed(2)
     found = samples(outcome)
-    # Numbers go on from split to split, and a row without a document leaves its number out.
+    # Numbers continue across splits, and a row without a document skips its number.
     assert [sample["sample_id"] for sample in found] == ["0", "1", "2", "4", "5"]
     (failed,) = found[3]["trials"]
     assert [error["stage"] for error in failed["errors"]] == ["solver"]
@@ -249,12 +249,12 @@ def test_a_document_is_not_its_own_few_shot_example(
         assert len(asked) == 8
         assert len(set(asked[::2])) == 4
         body = json.loads(trial["solver"]["output"]["direct_ios"][0]["direct_input"]["body"])
-        # A length of -1 is no length.
+        # A length of -1 means no limit.
         assert "max_tokens" not in body["config"]
 
 
 def questions(outcome: Any) -> list[list[str]]:
-    """What the model was asked for each document: the texts of the user's messages."""
+    """Return the texts of the user messages sent for each document."""
     trials = [sample["trials"][0]["solver"]["output"]["trace"]["items"] for sample in samples(outcome)]
     return [[item["content"][0]["text"] for item in items if item["role"] == "user"] for items in trials]
 
@@ -279,7 +279,7 @@ def test_examples_keep_questions_if_the_instruction_is_the_whole_question(
 def test_a_question_with_reordered_choices_is_not_its_own_example(
     tmp_path: Path, scripted: Scripted, data_dir: DataDir
 ) -> None:
-    """The order of the choices of gpqa is drawn each time a row is read."""
+    """The order of the gpqa choices is drawn each time a row is read."""
     names = ("Correct Answer", *(f"Incorrect Answer {number}" for number in (1, 2, 3)))
     rows = [{"Question": f"Spin of {n}?", **dict(zip(names, "rxyz", strict=True))} for n in range(8)]
     model = scripted({"never": "asked"}).removeprefix("scripted/")
@@ -383,7 +383,7 @@ def test_a_missing_task_is_reported(
 
 @pytest.mark.slow
 def test_a_multilingual_task_is_found_by_name(tmp_path: Path, scripted: Scripted, data_dir: DataDir) -> None:
-    """Of lighteval's fifty thousand, which its own command knows with an option."""
+    """The task is one of 50,000 that lighteval only loads with an option."""
     rows = [{"enonce": "Soit x = 2.", "instruction": "Calculer x.", "choix": None, "reponse": "2"}]
     model = scripted({"never": "asked"}).removeprefix("scripted/")
     Path(model).write_text(json.dumps({"default": True, "reply": "2"}))
@@ -490,7 +490,7 @@ def test_metric_that_leaves_out_one_of_its_values_is_unscored(
 
 
 def test_tasks_are_listed_without_a_network(aigo: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where asking one would wait for ever: no socket is opened."""
+    """No socket is opened, so a network without answers cannot block the list."""
 
     def refused(*_: object, **__: object) -> None:
         raise AssertionError("a socket was opened")
@@ -588,7 +588,7 @@ def test_metric_parameters_are_applied_and_shown_in_names(
 
 
 def test_importing_tasks_keeps_the_integer_digit_limit() -> None:
-    """A file of lighteval raises it; numbers without end would then be read by everything else in the process."""
+    """A file of lighteval raises the limit for the whole process."""
     program = (
         "import sys; before = sys.get_int_max_str_digits()\n"
         "from aigo_lighteval.benchmarks.tasks import built_in\n"

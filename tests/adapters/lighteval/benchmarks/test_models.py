@@ -1,4 +1,5 @@
-"""Tasks that are measured by likelihoods: on a backend as in lighteval's own pipeline, and refused on models that cannot tell them."""
+"""Tasks with likelihood metrics: a backend gives the values of the lighteval pipeline, and other models are
+refused."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ LIKELIHOODS = ("arc:challenge", "arc:easy", "truthfulqa:mc", "winogrande", "sciq
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that takes prompts as long as these tasks have."""
+    """Write a model that accepts prompts of the length of these tasks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tiny_model, "CONTEXT", 1024)
         return tiny_model.save_tiny_model(tmp_path_factory.mktemp("model"), chat=False)
@@ -26,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def own(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The same model as lighteval loads it."""
+    """Return the same model as loaded by lighteval."""
     from lighteval.models.transformers.transformers_model import (
         TransformersModel,
         TransformersModelConfig,
@@ -38,7 +39,7 @@ def own(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
         model = TransformersModel(
             TransformersModelConfig(model_name=str(folder), batch_size=2, cache_dir=str(cache))
         )
-    # A run gives the model's tokenizer away at its end.
+    # A run releases the tokenizer of the model at its end.
     model.cleanup = lambda: None
     return model
 
@@ -64,7 +65,7 @@ def test_likelihood_metrics_equal_those_of_lighteval(
         measured = expected.metrics[trial["sample"]["data"]["query"]]
         if not task.startswith(
             "wikitext"
-        ):  # its metrics are of the whole; documents have what they are made of
+        ):  # its metrics cover all documents; each document has the inputs of the metrics
             assert values == pytest.approx(dict(measured))
 
 

@@ -1,4 +1,4 @@
-"""Requests of lighteval's own tasks to a server are those of lighteval's own clients, over real HTTP."""
+"""Requests of built-in lighteval tasks to a server equal those of the lighteval clients, over real HTTP."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ DEFAULTS: Mapping[str, Any] = {
     "response_format": {"type": "text"},
     "logprobs": False,
 }
-"""What clients write out although it changes nothing, as Chat Completions define it."""
+"""Default values of Chat Completions that clients send explicitly."""
 
 
 def plain(body: Mapping[str, Any]) -> dict[str, Any]:
-    """A request without what changes nothing; a length that is said twice is said once."""
+    """Return a request without options that have no effect; a repeated length is removed."""
     request = {name: value for name, value in body.items() if DEFAULTS.get(name) != value}
     limit = request.pop("max_completion_tokens", None)
     return request if limit is None else {**request, "max_tokens": limit}
@@ -39,9 +39,8 @@ def in_order(bodies: list[Any]) -> list[dict[str, Any]]:
 
 
 class Completions:
-    """litellm's `completion` for servers that speak OpenAI's protocol, where the package is not installed:
-    everything that is not `None` is sent (compared by hand with litellm 1.106).
-    """
+    """Replacement for the `completion` function of litellm, which is not installed: all values except `None`
+    are sent (compared manually with litellm 1.106)."""
 
     drop_params = verbose = False
 
@@ -62,7 +61,7 @@ class Completions:
 
 
 def litellm_model(url: str, generation: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch) -> Any:
-    """lighteval's client of servers, as its file has it."""
+    """Return the litellm client of lighteval, from its source file."""
     spec = importlib.util.find_spec("lighteval.models.endpoints.litellm_model")
     assert spec is not None
     assert spec.loader is not None
@@ -87,7 +86,7 @@ def litellm_model(url: str, generation: Mapping[str, Any], monkeypatch: pytest.M
     )
     model = module.LiteLLMClient(config)
     model._cache = types.SimpleNamespace(_init_registry=lambda _: None)
-    # Without its cache: the method that the cache's decorator wraps.
+    # The undecorated method, without the cache.
     model.greedy_until = types.MethodType(type(model).greedy_until.__wrapped__, model)
     if installed:
         module.litellm.cache = None
@@ -101,7 +100,7 @@ def generation_parameters(values: Mapping[str, Any]) -> Any:
 
 
 def providers_model(url: str, generation: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch) -> Any:
-    """lighteval's client of Hugging Face's providers, with a server of ours for a provider."""
+    """Return the Hugging Face provider client of lighteval, with a local server as the provider."""
     from lighteval.models.endpoints import inference_providers_model as module
 
     tokenizers = types.SimpleNamespace(from_pretrained=lambda _: None)
@@ -211,7 +210,7 @@ def test_requests_equal_those_of_the_lighteval_provider_client(
         "gsm8k", data_dir(splits), tmp_path / "out", f"openai-api/local/x,{settings}", server
     )
 
-    # That client sends neither length nor stop sequences of a document, and knows servers by their address.
+    # This client does not send the length and stop sequences of a document, and identifies servers by URL.
     unsent = ("max_tokens", "stop", "model")
     assert [{name: value for name, value in body.items() if name not in unsent} for body in requests] == [
         {name: value for name, value in body.items() if name != "model"} for body in expected

@@ -1,4 +1,5 @@
-"""lighteval's own tasks run through aigo-bridge give the numbers of lighteval's own pipeline, document by document."""
+"""Built-in lighteval tasks run by aigo-bridge give the values of the lighteval pipeline, document by
+document."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ SPOKEN = sorted(set(ROWS) - set(LIKELIHOODS))
 
 
 def said(doc: Any) -> str:
-    """Right, wrong and odd answers in turn."""
+    """Return correct, wrong and unusual answers in turn."""
     golds: list[str] = doc.get_golds()
     number: int = sum(doc.query.encode())
     answers: list[str] = [f"{golds[0]}", "no idea", f" ANSWER: {golds[0]}\n", f"<think>B</think>{golds[-1]}"]
@@ -61,7 +62,7 @@ def test_metrics_equal_those_of_lighteval(
 
 
 def as_json(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Metrics of a document as evidence has them; what a corpus metric prepared stands under its own names."""
+    """Return document metrics as in the evidence; inputs of corpus metrics have their own names."""
     found: dict[str, Any] = {}
     for name, value in metrics.items():
         number = value.tolist() if hasattr(value, "tolist") else value

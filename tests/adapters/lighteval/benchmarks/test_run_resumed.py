@@ -1,4 +1,4 @@
-"""Runs of lighteval's own tasks that are stopped half-way, or asked of some documents only."""
+"""Runs of built-in lighteval tasks that are interrupted or limited to some documents."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TASKS_TABLE = [task("first"), task("second")]
 
 @pytest.fixture
 def rows(tmp_path: Path) -> tuple[str, ...]:
-    """Two tasks of six documents; the options that name their rows."""
+    """Write two tasks with six documents, and return the options for their rows."""
     (tmp_path / "own.py").write_text(TASKS, encoding="utf-8")
     for name in ("first", "second"):
         (tmp_path / "rows" / name).mkdir(parents=True)
@@ -51,7 +51,7 @@ def rows(tmp_path: Path) -> tuple[str, ...]:
 
 
 def script(path: Path, slow: str | None = None) -> None:
-    """Answers; the one to a text comes never."""
+    """Write the answers; one question is never answered."""
     rules: list[dict[str, Any]] = [{"default": True, "reply": "yes"}]
     if slow is not None:
         rules.insert(0, {"match": {"contains": slow}, "reply": {"text": "yes", "delay": 600}})
@@ -71,7 +71,7 @@ def samples(result: str) -> list[Any]:
 def test_a_resumed_run_repeats_no_model_call(
     rows: tuple[str, ...], tmp_path: Path, aigo: Run, stop: signal.Signals
 ) -> None:
-    """The first of two tasks is complete, the second waits for one answer for ever."""
+    """The first of two tasks is complete, and the second waits for an answer when the run is stopped."""
     script(tmp_path / "answers.jsonl", slow="second 3")
     words = ["run", "lighteval:own.py@first", "lighteval:own.py@second", *rows]
     words += ["--model", "scripted/answers.jsonl"]
@@ -87,7 +87,7 @@ def test_a_resumed_run_repeats_no_model_call(
         process.wait(60)
     assert (tmp_path / "out" / "first.tasklog.json").exists()
     assert not (tmp_path / "out" / "second.tasklog.json").exists()
-    # From now on another answer would be wrong.
+    # From now on, any repeated call would give a wrong answer.
     rules = [{"match": {"contains": "second 3"}, "reply": "yes"}, {"default": True, "reply": "no"}]
     (tmp_path / "answers.jsonl").write_text("".join(json.dumps(rule) + "\n" for rule in rules), "utf-8")
 

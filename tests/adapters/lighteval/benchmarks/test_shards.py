@@ -1,4 +1,4 @@
-"""`run lighteval:… --shard` and its merge: lighteval measures the answers of all shards as those of one run."""
+"""Merged shards of `run lighteval:…` have the same metrics as a single run."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ MODEL = ("--model", "scripted/answers.jsonl,max_tokens=7")
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two tasks of seven documents, and a model that fails at one of them."""
+    """Write two tasks with seven documents and a model that fails for one of them."""
     (tmp_path / "own.py").write_text(TASKS, "utf-8")
     (tmp_path / "rows").mkdir()
     for split, count in (("test", 7), ("train", 5)):
@@ -79,7 +79,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def evidence(result: str) -> Any:
-    """What a result says, without what no two runs have in common: times, the name of the log, addresses in memory."""
+    """Return a result without times, the name of the log and memory addresses, which differ between runs."""
     text = re.sub(rb'(whole|merged)/[^"]*?\.json"', b'LOG"', normalised(Path(result)))
     log = json.loads(re.sub(rb" at 0x[0-9a-f]+", b"", text))
     log["specification"]["task"].pop("created_at")
@@ -97,7 +97,7 @@ def run_shards(aigo: Run, count: int, *words: str) -> None:
 
 @pytest.mark.parametrize(("count", "options"), [(3, []), (9, ["-n", "4"])])
 def test_merged_shards_equal_a_single_run(folder: Path, aigo: Run, count: int, options: list[str]) -> None:
-    """Examples in front of the questions, a metric over all answers, settings of the model, a failed document."""
+    """The run has few-shot examples, a metric over all answers, model settings and a failed document."""
     whole = aigo("run", WRITTEN, *ROWS, *options, *MODEL, "--out", "whole", "--json")
     run_shards(aigo, count, WRITTEN, *options, *MODEL)
 

@@ -1,4 +1,5 @@
-"""Plans as lighteval's documents: each field of its table, and a gap where a document cannot say what the task does."""
+"""Plans as lighteval documents: every field of the table, and a gap for features that a document cannot
+express."""
 # ruff: noqa: TC004  # the fixture `lighteval` imports them at run time
 
 from __future__ import annotations
@@ -51,20 +52,20 @@ SET_BY_THE_TASK = {"id", "task_name", "specific", "sampling_methods"}
 
 @pytest.fixture(scope="module", autouse=True)
 def lighteval() -> None:
-    """Load lighteval and torch only in the process that runs these tests, not in each that collects them."""
+    """Load lighteval and torch only in the process that runs these tests, not during collection."""
     for name in MODULES:
         globals().update(vars(import_module(name)) | globals())
 
 
 def written(name: str, row: dict[str, Any], folder: Path) -> TaskPlan:
-    """One of the tasks under `documents/` on one row."""
+    """Plan a task in `documents/` with one row."""
     rows = folder / "rows.jsonl"
     rows.write_text(json.dumps(row) + "\n")
     return plan(PlanOrigin(str(DOCUMENTS / f"{name}.yaml"), datasets={"questions": str(rows)}))
 
 
 def same(found: Doc, wanted: Doc) -> None:
-    """Field by field, apart from what a task sets in every document."""
+    """Compare the fields of two documents, except those that a task sets in every document."""
     names = [field.name for field in fields(Doc) if field.name not in SET_BY_THE_TASK]
     assert {name: getattr(found, name) for name in names} == {name: getattr(wanted, name) for name in names}
 
@@ -213,7 +214,7 @@ def test_an_image_at_the_start_of_a_conversation_is_in_the_document(make_plan: M
 def test_message_parts_other_than_text_and_images_are_unsupported(
     content: list[Any], reason: str, tmp_path: Path
 ) -> None:
-    """Nothing is fetched, whatever a row points to."""
+    """No URL in a row is fetched."""
     message = {"type": "message", "id": "", "status": "completed", "role": "user", "content": content}
     made = written("multimodal", {"asked": [message], "answer": "x"}, tmp_path)
     assert len(to_docs(made)) == 1
@@ -223,7 +224,7 @@ def test_message_parts_other_than_text_and_images_are_unsupported(
 
 
 def test_lighteval_accepts_the_documents(make_plan: MakePlan) -> None:
-    """Its task sets what it always sets; everything else comes through, whatever the order it draws."""
+    """The lighteval task sets its usual fields. All other fields are unchanged, in any order."""
     made = replace(make_plan([{"q": f"question {n}", "a": f"{n}"} for n in range(30)]), num_trials=3)
     task = LightevalTask(to_task_config(made))
     task.dataset = {"test": rows_of(made)}
@@ -248,7 +249,7 @@ EQUAL = '\n  scorers: [{type: string_equals, ground_truth: "{{ sample.a }}"}]\n'
 
 
 def test_every_field_has_the_task_value_or_the_lighteval_default(make_plan: MakePlan) -> None:
-    """All 18 fields of lighteval 0.13: a new one has to be decided upon here."""
+    """The test covers all 18 fields of lighteval 0.13. A new field needs a decision here."""
     rows = [{"q": "2 + 2?", "asked": "two and two", "subject": "sums", "a": "4"}]
     bare = Doc(query="2 + 2?", choices=["4"], gold_index=0)
     carried = {"id": "0", "task_name": "aigo-t|0", "sampling_methods": [SamplingMethod.GENERATIVE]}
@@ -283,7 +284,7 @@ def test_every_field_has_the_task_value_or_the_lighteval_default(make_plan: Make
 
 
 def test_task_settings_are_in_the_lighteval_task(make_plan: MakePlan) -> None:
-    """Its own sampler balances by the class."""
+    """The sampler of lighteval balances examples by class."""
     from random import Random
 
     rows = [
@@ -344,7 +345,7 @@ def test_likelihoods_are_requested_for_continuations(make_plan: MakePlan) -> Non
 
 
 def test_task_records_are_translated(tmp_path: Path) -> None:
-    """Examples, several right targets, and as plain text the very prompt that the record stands for."""
+    """The record has examples and several correct targets; its plain text is the exact prompt."""
     records = tmp_path / "tasks.jsonl"
     rows = [
         {
@@ -467,7 +468,7 @@ OTHER = f"{{type: generate_message, model_key: other, output_role: user, extra_i
 def test_a_multi_turn_conversation_becomes_its_first_question(
     solver: str, query: str, instruction: str | None, make_plan: MakePlan
 ) -> None:
-    """No document of a task that asks a model has an empty question: lighteval would ask just that."""
+    """A document never has an empty question, because lighteval would send it."""
     said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "recorded"}]}
     rows = [{"q": "why?", "t": {"items": [{**said, "id": "", "status": "completed"}]}}]
     made = make_plan(rows, f"\n  solver: {{type: multi_turn_solver, message_builders: {solver}}}\n")
@@ -512,7 +513,7 @@ def test_a_row_is_restored_from_its_document(data: dict[str, Any]) -> None:
 
 
 def test_documents_can_be_stored(make_plan: MakePlan) -> None:
-    """Half surrogate pairs have no UTF-8."""
+    """Lone surrogates cannot be encoded as UTF-8."""
     made = replace(make_plan([{"q": "a", "a": "b"}]), samples=(Sample(0, {"q": "a\ud800", "a": "\udfff"}),))
     (doc,) = to_docs(made)
     assert (doc.query, doc.choices) == ("a?", ["?"])

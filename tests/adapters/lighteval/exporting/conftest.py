@@ -1,4 +1,4 @@
-"""Tasks exported to lighteval, and lighteval's own command line to run them with."""
+"""Tasks exported to lighteval, and the command of lighteval to run them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import yaml
 from tests.support.commands import Run
 
 NO_DOWNLOADS = ("tiny_benchmarks", "tiny_benchmarks.main", "mix_eval.main", "mt_bench.main")
-"""Files of built-in tasks that download, or look something up, while they are imported."""
+"""Files of built-in tasks that use the network when imported."""
 
 BACKEND = """
 import json
@@ -69,7 +69,7 @@ class Scripted(LightevalModel):
 
 @dataclass(frozen=True)
 class Ran:
-    """What lighteval's files say of a run."""
+    """Content of the lighteval output files of a run."""
 
     metrics: dict[str, float]
     """`<scorer>.<metric>` → value."""
@@ -78,7 +78,7 @@ class Ran:
 
     @property
     def values(self) -> list[Any]:
-        """Scores of the documents: per scorer in the native form, as texts in the hosted one."""
+        """Return the scores of the documents: by scorer in the native form, as text in the hosted form."""
         return [detail["metric"] for detail in self.details]
 
 
@@ -87,7 +87,7 @@ Lighteval = Callable[..., Ran]
 
 @pytest.fixture
 def lighteval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lighteval:
-    """lighteval's own command line in this process: `lighteval(folder, "custom", …)` runs in that folder."""
+    """Return the command of lighteval in this process; `lighteval(folder, "custom", …)` runs in that folder."""
     import datasets.config  # type: ignore[import-untyped]  # ships none
     from typer.testing import CliRunner
 
@@ -97,7 +97,7 @@ def lighteval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lighteval:
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "cache"))
     import nltk  # type: ignore[import-untyped]  # ships none
 
-    # Some of the built-in tasks ask for its data while they are imported.
+    # Some built-in tasks request its data when imported.
     monkeypatch.setattr(nltk, "download", lambda *_, **__: True)
 
     def run(folder: Path, *words: str) -> Ran:
@@ -121,7 +121,7 @@ def lighteval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lighteval:
 
 
 def read(out: Path) -> Ran:
-    """From the files of a run."""
+    """Read the output files of a run."""
     (results,) = out.glob("results/**/results_*.json")
     (details,) = out.glob("details/**/*.parquet")
     found = json.loads(results.read_text())["results"]
@@ -132,23 +132,23 @@ def read(out: Path) -> Ran:
 
 @dataclass(frozen=True)
 class Case:
-    """A task in a folder of its own, with rows and answers for both kinds of scripted models."""
+    """Task in its own folder, with rows and answers for both kinds of scripted models."""
 
     folder: Path
 
     @property
     def model(self) -> str:
-        """As aigo-bridge takes it."""
+        """Return the model name for aigo-bridge."""
         return f"scripted/{self.folder / 'answers.jsonl'}"
 
     @property
     def backend(self) -> str:
-        """As `lighteval custom` takes it."""
+        """Return the model name for `lighteval custom`."""
         return str(self.folder / "backend.py")
 
     @property
     def asked(self) -> dict[str, Any]:
-        """Messages that the backend was asked last, by the number of the row."""
+        """Return the last messages sent to the backend, by row number."""
         found: dict[str, Any] = json.loads((self.folder / "asked.json").read_text())
         return found
 
@@ -190,7 +190,7 @@ Export = Callable[..., Path]
 
 @pytest.fixture
 def export(aigo: Run, tmp_path: Path) -> Export:
-    """`aigo-bridge export --to lighteval`; gives the folder."""
+    """Return a function that calls `aigo-bridge export --to lighteval` and returns the folder."""
 
     def run(made: Case, *options: object, to: str = "exported") -> Path:
         out = tmp_path / to
@@ -203,7 +203,7 @@ def export(aigo: Run, tmp_path: Path) -> Export:
 
 @dataclass(frozen=True)
 class Direct:
-    """What `aigo-bridge run --engine lighteval` came to."""
+    """Outcome of `aigo-bridge run --engine lighteval`."""
 
     metrics: dict[str, float]
     scores: list[dict[str, Any]]
@@ -215,7 +215,7 @@ class Direct:
 
 @pytest.fixture
 def direct(aigo: Run, tmp_path: Path) -> Callable[..., Direct]:
-    """`aigo-bridge run --engine lighteval`."""
+    """Return a function that calls `aigo-bridge run --engine lighteval`."""
 
     def run(made: Case, *options: object, model: str | None = None) -> Direct:
         out = tmp_path / "direct"
@@ -245,7 +245,7 @@ def direct(aigo: Run, tmp_path: Path) -> Callable[..., Direct]:
 
 
 def _messages(trial: dict[str, Any]) -> list[dict[str, str]]:
-    """What was said before the last answer."""
+    """Return the messages before the last answer."""
     items = (
         ((trial.get("solver") or {}).get("output") or trial.get("solver") or {})
         .get("trace", {})

@@ -1,4 +1,5 @@
-"""The same task run directly, from its hosted file and from its native file, by lighteval's own command line, gives the same numbers."""
+"""A task gives the same values run directly, and from its hosted and native file with the command of
+lighteval."""
 
 from __future__ import annotations
 
@@ -85,7 +86,7 @@ NATIVE: dict[str, dict[str, Any]] = {
 
 
 def spec(folder: Path) -> str:
-    """Name of the task with the number of its examples, from the command that the export names."""
+    """Return the task name with the number of examples from the exported command."""
     manifest = json.loads((folder / "t" / "export.json").read_text())
     return next(word.strip("'") for word in str(manifest["commands"][0]).split() if "|" in word)
 
@@ -95,7 +96,7 @@ def by_backend(lighteval: Lighteval, folder: Path, made: Case) -> Ran:
 
 
 def scores_of(ran: Ran) -> list[dict[str, Any]]:
-    """Scorer → values of each sample, from the hosted form's texts."""
+    """Return the values of each sample by scorer, from the texts of the hosted form."""
     return [
         {
             key: results[0][1].get("values")
@@ -110,11 +111,11 @@ def scores_of(ran: Ran) -> list[dict[str, Any]]:
 def test_direct_hosted_and_native_runs_are_equal(
     name: str, case: Make, direct: RunDirect, export: Export, lighteval: Lighteval
 ) -> None:
-    """Sample by sample, metric by metric, and with the same questions."""
+    """All samples, metrics and questions are equal."""
     answers = ANSWERS if name != "length and stop" else {"Say": "<think>y</think>y and so on"}
     made = case(NATIVE[name], ROWS, answers)
     if name == "length and stop":
-        # Some backends go on behind a stop sequence; a server does not.
+        # Some backends continue after a stop sequence; a server does not.
         cut = {"Say": "<think>y</think>y and so on\nEND and on"}
         (made.folder / "answers.json").write_text(json.dumps(cut))
     wanted = direct(made)
@@ -139,7 +140,10 @@ def test_direct_hosted_and_native_runs_are_equal(
 
 
 def test_trials_become_answers_of_one_document(case: Make, export: Export, lighteval: Lighteval) -> None:
-    """Different answers in each trial, aggregated by aigo-bridge in one form and by plain code in the other."""
+    """Answers differ between trials.
+
+    aigo-bridge aggregates them in the hosted form, plain code in the native form.
+    """
     fields = ["is_correct", "is_correct.pass@5", "all", "worst"]
     definition = {
         "solver": single(),
@@ -233,7 +237,7 @@ def test_an_import_keeps_solver_and_scorer_failures_of_a_backend_run(
 def test_conversations_and_judges_run_with_the_exported_model(
     case: Make, direct: RunDirect, export: Export, lighteval: Lighteval, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """lighteval's own models are refused, with the reason, and without a number."""
+    """Other lighteval models are refused with a reason and without a metric."""
     definition = {
         "solver": {
             "type": "multi_turn_solver",
@@ -280,7 +284,7 @@ def test_a_different_number_of_examples_is_refused(case: Make, export: Export, l
 def test_max_samples_scores_only_the_selected_samples(
     case: Make, export: Export, lighteval: Lighteval
 ) -> None:
-    """lighteval draws them; metrics count them alone."""
+    """lighteval draws the samples, and metrics count only these."""
     made = case({"solver": single(), "scorers": [EQUALS]}, ROWS, ANSWERS)
     folder = export(made)
     words = ("custom", made.model, "t/model.py", "aigo-t|0", "--custom-tasks", "t.py")

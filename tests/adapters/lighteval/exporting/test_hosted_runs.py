@@ -1,4 +1,5 @@
-"""Exported files with lighteval's backend for models of transformers, and tasks that only one form or no form can carry."""
+"""Exported files with the transformers backend of lighteval, and tasks that only one form or no form
+supports."""
 
 from __future__ import annotations
 
@@ -24,12 +25,12 @@ EQUALS = {"type": "string_equals", "ground_truth": "{{ sample.w }}"}
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model with a chat template."""
+    """Write a model with a chat template."""
     return save_tiny_model(tmp_path_factory.mktemp("model"))
 
 
 def accelerate(lighteval: Lighteval, folder: Path, tiny: Path, cache: Path, number: int = 0) -> Ran:
-    """`lighteval accelerate` with the arguments, or the configuration, that the export asks for."""
+    """Return `lighteval accelerate` with the arguments or the configuration of the export."""
     configuration = folder / "t" / "model.yaml"
     if configuration.exists():
         named = json.loads(configuration.read_text())
@@ -54,7 +55,7 @@ def test_generated_answers_get_the_scores_of_a_direct_run(
     tiny: Path,
     tmp_path: Path,
 ) -> None:
-    """The same prompts, so the same tokens, so the same scores: with a system prompt, which is in the model's configuration."""
+    """Equal prompts give equal tokens and scores. The system prompt is in the model configuration."""
     messages = [{"role": "system", "content": system}] if system else []
     messages.append({"role": "user", "content": "Say {{ sample.w }}"})
     template = (
@@ -121,7 +122,8 @@ def test_likelihoods_get_the_scores_of_a_direct_run(
 def test_a_changed_export_does_not_reuse_cached_answers(
     case: Make, export: Export, lighteval: Lighteval, tiny: Path, tmp_path: Path
 ) -> None:
-    """lighteval keeps answers by task and row number, whatever the prompts say; a task's version tells them apart."""
+    """lighteval caches answers by task and row number, so the version of a task distinguishes changed
+    prompts."""
     solver = {
         "type": "single_turn_solver",
         "input_builder": {
@@ -143,7 +145,7 @@ def test_a_changed_export_does_not_reuse_cached_answers(
 def test_a_model_with_other_settings_is_refused(
     case: Make, export: Export, lighteval: Lighteval, tiny: Path, tmp_path: Path
 ) -> None:
-    """lighteval's metrics are not told the system prompt: without a look at the model, its answers would count."""
+    """Metrics of lighteval do not receive the system prompt, so the model is checked."""
     solver = {
         "type": "single_turn_solver",
         "input_builder": {
@@ -162,7 +164,7 @@ def test_a_model_with_other_settings_is_refused(
 def test_a_truncated_prompt_is_not_scored(
     case: Make, export: Export, lighteval: Lighteval, tiny: Path, tmp_path: Path
 ) -> None:
-    """lighteval takes its beginning away and says nothing."""
+    """lighteval removes the beginning of the prompt without a message."""
     solver = {
         "type": "single_turn_solver",
         "input_builder": {
@@ -183,7 +185,8 @@ def test_a_truncated_prompt_is_not_scored(
 def test_task_records_are_scored_with_their_own_metrics(
     aigo: Run, case: Make, direct: RunDirect, export: Export, lighteval: Lighteval, tmp_path: Path
 ) -> None:
-    """Examples in the prompt, every post-process rule but the one for code, five metrics; natively too."""
+    """The records have examples in the prompt, all post-processing rules except the one for code, and five
+    metrics."""
     shots = [{"prompt": "Question: 2 + 2\nAnswer:", "completion": "4"}]
     kinds = [
         ("arithmetic", "exact_match", ["41", "forty-one"], "strip_whitespace", " 41\n"),
@@ -303,7 +306,7 @@ def test_tasks_that_lighteval_cannot_run_are_refused(
 
 
 def test_exported_parameters_can_be_edited(case: Make, export: Export, lighteval: Lighteval) -> None:
-    """And what does not fit them is refused, as is a task whose files have changed."""
+    """Invalid parameters are refused, as is a task with changed files."""
     solver = {
         "type": "single_turn_solver",
         "input_builder": {
@@ -335,7 +338,10 @@ def test_exported_parameters_can_be_edited(case: Make, export: Export, lighteval
 def test_two_tasks_are_exported_to_one_folder(
     case: Make, aigo: Run, export: Export, lighteval: Lighteval
 ) -> None:
-    """Beside a task for Inspect, in one README; the rows of an earlier export are not taken for those of a later one."""
+    """A task for Inspect shares the folder and README.
+
+    Rows of an earlier export are not reused for a later one.
+    """
     solver = {
         "type": "single_turn_solver",
         "input_builder": {"type": "chat_completion", "input_messages": [{"role": "user", "content": "Say {{ sample.w }}"}]},
@@ -404,7 +410,7 @@ def _pinned() -> list[tuple[str, str]]:
 def test_an_export_runs_in_a_separate_lighteval_process(
     case: Make, export: Export, command: Run, tmp_path: Path
 ) -> None:
-    """The printed command, in a process of its own, somewhere else, with the author's files gone."""
+    """The printed command runs in another folder without the original files."""
     import shutil
 
     made = case({"solver": {"type": "pass_through_solver", "trace_column": "trace"}, "scorers": [EQUALS]}, [
@@ -432,7 +438,7 @@ def test_an_export_runs_in_a_separate_lighteval_process(
 
 @pytest.mark.parametrize("form", [(), ("--native",)])
 def test_inspect_export_refuses_likelihoods(form: tuple[str, ...], case: Make, aigo: Run, tmp_path: Path) -> None:  # fmt: skip
-    """Its models tell none, and compared by their first character the answers would have another score."""
+    """Inspect models have no likelihoods, and comparing the first character would give another score."""
     solver = {
         "type": "single_turn_solver",
         "input_builder": {"type": "chat_completion", "input_messages": [{"role": "user", "content": "x"}]},

@@ -1,4 +1,4 @@
-"""The code of native exports, imported: answers, likelihoods and scores as lighteval sees them."""
+"""Runtime code of native exports: answers, likelihoods and scores as seen by lighteval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results as lighteval writes them, made by hand: the layout of 0.13, with whatever a test wants to be different."""
+"""Handmade results in the layout of lighteval 0.13, in which tests can change any field."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MODEL = "org/model"
 
 
 def doc(number: int = 0, **fields: Any) -> Json:
-    """A document as it is saved."""
+    """Return a document as stored by lighteval."""
     return {
         "query": f"question {number}",
         "choices": ["yes", "no"],
@@ -45,7 +45,7 @@ def doc(number: int = 0, **fields: Any) -> Json:
 
 
 def response(*texts: str, **fields: Any) -> Json:
-    """A response as it is saved."""
+    """Return a response as stored by lighteval."""
     return {
         "input": [{"role": "user", "content": "question"}],
         "input_tokens": [],
@@ -64,7 +64,7 @@ def response(*texts: str, **fields: Any) -> Json:
 
 
 def row(number: int = 0, text: str = "yes", metric: Json | None = None, **fields: Any) -> Json:
-    """A row of details; `fields` are the response's."""
+    """Return a row of details; `fields` are those of the response."""
     return {
         "doc": doc(number),
         "metric": {"em": 1.0} if metric is None else metric,
@@ -73,7 +73,7 @@ def row(number: int = 0, text: str = "yes", metric: Json | None = None, **fields
 
 
 def results_json(task: str = "demo|0", metrics: Json | None = None, **parts: Any) -> Json:
-    """A results file."""
+    """Return the content of a results file."""
     return {
         "config_general": {
             "lighteval_sha": "?",
@@ -109,17 +109,17 @@ def results_json(task: str = "demo|0", metrics: Json | None = None, **parts: Any
 
 
 def details_path(root: Path, task: str = "demo|0", date: str = DATE, model: str = MODEL) -> Path:
-    """Where the details of a task belong."""
+    """Return the path of a task's details."""
     return root / "details" / model / date / f"details_{task}_{date}.parquet"
 
 
 def results_path(root: Path, date: str = DATE, model: str = MODEL) -> Path:
-    """Where the results of a run belong."""
+    """Return the path of a run's results."""
     return root / "results" / model / f"results_{date}.json"
 
 
 def write_details(path: Path, rows: list[Json], **options: Any) -> Path:
-    """Save rows as lighteval does."""
+    """Write rows in the format of lighteval."""
     path.parent.mkdir(parents=True, exist_ok=True)
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(rows)
     pq.write_table(table, path, **options)
@@ -127,7 +127,7 @@ def write_details(path: Path, rows: list[Json], **options: Any) -> Path:
 
 
 def write_results(path: Path, content: Json) -> Path:
-    """Save a results file."""
+    """Write a results file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content))
     return path
@@ -136,14 +136,14 @@ def write_results(path: Path, content: Json) -> Path:
 def write_run(
     root: Path, rows: list[Json] | None = None, content: Json | None = None, **options: Any
 ) -> Path:
-    """A run of one task."""
+    """Write a run of one task."""
     write_details(details_path(root), rows if rows is not None else [row(n) for n in range(3)], **options)
     write_results(results_path(root), content or results_json())
     return root
 
 
 def imported(location: Path | str, out: Path, **options: Any) -> tuple[int, list[ImportReport]]:
-    """Exit code and reports of an import."""
+    """Return the exit code and reports of an import."""
     reports: list[ImportReport] = []
     options["bounds"] = DEFAULT_BOUNDS.changed(options.get("bounds", {}))
     code = run_import([str(location)], out, ImportOptions(**options), reports.append)
@@ -151,12 +151,12 @@ def imported(location: Path | str, out: Path, **options: Any) -> tuple[int, list
 
 
 def the_log(location: Path | str, out: Path, **options: Any) -> TaskResultLog:
-    """The one result log of a location, checked against AI GO's types."""
+    """Return the only result log of a location, validated with the AI GO types."""
     _, (report,) = imported(location, out, **options)
     assert report.output is not None, report.lines
     return load(report.output)
 
 
 def load(path: Path) -> TaskResultLog:
-    """A result log, checked against AI GO's types."""
+    """Return a result log, validated with the AI GO types."""
     return TaskResultLog.model_validate_json(path.read_bytes())

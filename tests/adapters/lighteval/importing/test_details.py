@@ -1,4 +1,5 @@
-"""Whatever is handed in: no traceback, what is good is imported, what is not is named, in little time and memory."""
+"""Any input gives no traceback: valid data is imported and invalid data is reported, with little time and
+memory."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ ROWS = [row(n) for n in range(3)]
 
 
 def replaced(**parts: Any) -> list[Json]:
-    """Three rows of which the middle one has other parts; Arrow wants the same kinds in all."""
+    """Return three rows with other fields in the middle one; Arrow requires the same types in all."""
     return [{**r, **{name: value[n] for name, value in parts.items()}} for n, r in enumerate(ROWS)]
 
 
@@ -78,7 +79,7 @@ BAD_DETAILS: dict[str, bytes] = {
         [{"example": "q", "full_prompt": "q", "predictions": ["a"], "gold": ["a"], "metrics": {"em": 1.0}}]
     ),
 }
-"""Details of which no row can be had."""
+"""Details without a readable row."""
 
 ODD_ROWS: dict[str, Any] = {
     "no metric": [{k: v for k, v in r.items() if k != "metric"} for r in ROWS],
@@ -121,7 +122,7 @@ ODD_ROWS: dict[str, Any] = {
         doc=[doc(n, images=[{"bytes": b"\x89PNG\r\n\x1a\n..", "path": None}]) for n in range(3)]
     ),
 }
-"""Details with all rows, of a kind that lighteval does not write, or seldom."""
+"""Details with all rows, in forms that lighteval rarely or never writes."""
 
 BAD_RESULTS: dict[str, bytes] = {
     "empty": b"",
@@ -133,7 +134,7 @@ BAD_RESULTS: dict[str, bytes] = {
     "deep": b'{"results": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     "a number without end": b'{"results": {"a": ' + b"9" * 10_000 + b"}}",
 }
-"""Results files that tell nothing."""
+"""Results files without usable data."""
 
 ODD_RESULTS: dict[str, Json] = {
     "metrics are a number": results_json() | {"results": {"demo|0": 3}},
@@ -307,7 +308,7 @@ def _columns(path: Path) -> list[Any]:
 
 
 def repeated_text() -> pa.Table:
-    """A megabyte of text that stands in the file once, for a hundred thousand documents."""
+    """Write one megabyte of text, stored once for 100,000 documents."""
     number = 100_000
     return _table(
         number, query=pa.DictionaryArray.from_arrays(pa.array([0] * number, pa.int32()), ["x" * (1 << 20)])
@@ -315,7 +316,7 @@ def repeated_text() -> pa.Table:
 
 
 def repeated_numbers() -> pa.Table:
-    """A billion tokens, all the same."""
+    """Write a billion equal tokens."""
     number, each = 1000, 1_000_000
     values = pa.DictionaryArray.from_arrays(pa.array([0] * number * (each // 100), pa.int8()), pa.array([7]))
     tokens = pa.ListArray.from_arrays(

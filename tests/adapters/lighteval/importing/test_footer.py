@@ -1,4 +1,4 @@
-"""Footers of Parquet files are read by another process, which a damaged one may end."""
+"""Footers of Parquet files are read by another process, which a corrupt footer can crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Details with any bytes changed: the import ends, says so, and what it writes is valid."""
+"""Details with changed bytes: the import ends with a report, and its output is valid."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_details_with_changed_bytes_give_valid_output(task: str, tmp_path: Path)
         archive.extractall(tmp_path / "run")
     (path,) = (path for path in (tmp_path / "run").rglob("*.parquet") if task in path.name)
     whole = path.read_bytes()
-    # The same bytes every time: a reader that ends the process would end the tests.
+    # The bytes are fixed, because a reader that crashes the process would end the tests.
     rng = random.Random(task)
     codes = set()
     for _ in range(ROUNDS):

@@ -1,4 +1,5 @@
-"""Results of lighteval 0.11, 0.12 and 0.13, and of the installed release, arrive whole: compared with the files read in the plainest way."""
+"""Results of lighteval 0.11, 0.12, 0.13 and the installed release are imported completely, compared with the
+raw files."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def logs_of(folder: Path, out: Path) -> Logs:
 
 @pytest.fixture(scope="module", params=[*RELEASES, "installed"])
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the results of one release."""
+    """Return a folder with the results of one release."""
     folder = tmp_path_factory.mktemp("lighteval")
     if request.param == "installed":
         script = REPOSITORY / "tests" / "golden" / "make_lighteval_results.py"
@@ -66,7 +67,7 @@ def native(run: Path) -> Json:
 
 @pytest.fixture(scope="module")
 def rows(run: Path) -> dict[str, list[Json]]:
-    """The details as pyarrow gives them, by task."""
+    """Return the details as read by pyarrow, by task."""
     found = {}
     for path in run.rglob("details_*.parquet"):
         table = pq.read_table(path).to_pylist()

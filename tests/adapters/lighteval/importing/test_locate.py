@@ -1,4 +1,4 @@
-"""Which files make up a run, and which engine a location belongs to."""
+"""Files that belong to a run, and the engine of a location."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LATER = "2026-02-02T03-04-05"
 
 
 def outcome(location: Path | str, out: Path) -> list[tuple[int, Any, int]]:
-    """Exit code, metric and number of samples of each log."""
+    """Return the exit code, metric and number of samples of each log."""
     _, reports = imported(location, out)
     found: list[tuple[int, Any, int]] = []
     for report in reports:

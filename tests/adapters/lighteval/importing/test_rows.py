@@ -1,4 +1,4 @@
-"""A document that failed is never imported as if nothing had been."""
+"""A failed document is never imported as a successful one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FAILURE = {"stage": "score", "kind": "ScoreOutOfRange", "message": "gave 7", "hi
 
 
 def hosted(number: int, solved: list[Any], scored: list[Any]) -> Json:
-    """A row of a task that was exported by aigo-bridge."""
+    """Return a row of a task exported by aigo-bridge."""
     return {
         "doc": doc(number),
         "metric": {"aigo": json.dumps(scored)},

@@ -1,4 +1,4 @@
-"""What single documents, prompts, answers and metrics become; secrets, losses and bounds of what is written."""
+"""Import of documents, prompts, answers and metrics, and redaction, losses and bounds of the output."""
 
 from __future__ import annotations
 
@@ -388,7 +388,7 @@ def test_an_imported_aigo_bridge_run_equals_the_original(aigo: Run, tmp_path: Pa
     assert again.read_bytes() == first.read_bytes()
     assert done.json[0]["samples"] == 2
 
-    # Damaged, it is a run like any other: the metrics are there, the documents are not.
+    # A damaged run is imported like any other: with its metrics and without documents.
     (details,) = (tmp_path / "run").rglob("details_*.parquet")
     details.write_bytes(details.read_bytes()[:100])
     done = aigo("import", "run", "--out", "salvaged", "--json")

@@ -1,4 +1,4 @@
-"""lighteval's own model classes on a tiny model: what they would do silently to a task does not happen."""
+"""Model classes of lighteval on a tiny model: their silent changes to a task do not happen."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ EQUALS = """
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A model with a chat template, and the same one without."""
+    """Write a model with a chat template and the same model without one."""
     folder = tmp_path_factory.mktemp("models")
     return {
         "chat": save_tiny_model(folder / "chat"),
@@ -95,7 +95,7 @@ def body(*messages: tuple[str, str], **options: Any) -> dict[str, Any]:
 
 
 def greedy(folder: Path, prompt: str, size: int) -> tuple[str, int, int]:
-    """The most likely tokens one by one, straight from the model: the text, tokens of the prompt, tokens of the answer."""
+    """Generate the most likely tokens directly; return the text, prompt tokens and answer tokens."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -133,7 +133,7 @@ def test_answers_are_the_most_likely_tokens(
 def test_examples_and_system_messages_become_chat_turns(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
-    """lighteval has one system prompt per model; here every row has its own."""
+    """lighteval has one system prompt for each model; here, every row has its own."""
     rows = [
         body(("system", f"be {number}"), ("user", "a"), ("assistant", "b "), ("user", "c"), max_tokens=3)
         for number in range(3)
@@ -150,7 +150,7 @@ def test_examples_and_system_messages_become_chat_turns(
 def test_stop_sequences_apply_with_a_chat_template(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
-    """lighteval generates on to the end of the turn there."""
+    """With a chat template, lighteval generates up to the end of the turn."""
     whole, _, _ = greedy(models["chat"], "<|user|>why?<end><|assistant|>", 9)
     stop = whole[3]
     records = ran(
@@ -166,7 +166,7 @@ def test_stop_sequences_apply_with_a_chat_template(
 def test_a_prompt_that_is_too_long_fails_its_sample(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
-    """lighteval cuts its beginning away, and says nothing."""
+    """lighteval removes the beginning of the prompt without a message."""
     rows = [body(("user", "y" * length), max_tokens=4) for length in (5, CONTEXT, CONTEXT + 400)]
     records = ran(
         make_plan(rows, BODY + EQUALS), tmp_path / "out", f"transformers/{models['plain']},batch_size=3"
@@ -180,7 +180,7 @@ def test_a_prompt_that_is_too_long_fails_its_sample(
 def test_prompts_are_not_truncated_to_the_length_of_others_in_the_batch(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
-    """lighteval takes the prompt with the most characters for the longest; this one has fewer tokens than the other."""
+    """lighteval treats the prompt with the most characters as the longest, although another has more tokens."""
     few, many = "the" * 20, "é" * 25
     rows = [body(("user", text), max_tokens=2) for text in (few, many)]
     records = ran(
@@ -194,7 +194,7 @@ def test_prompts_are_not_truncated_to_the_length_of_others_in_the_batch(
 def test_a_length_in_the_model_string_does_not_truncate_prompts(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
-    """As a setting of lighteval's own it is the length of prompts too."""
+    """In lighteval, this setting also limits prompts."""
     rows = [body(("user", "a question of some length")), body(("user", "short"), max_tokens=2)]
     records = ran(
         make_plan(rows, BODY + EQUALS), tmp_path / "out", f"transformers/{models['plain']},max_new_tokens=5"
@@ -207,7 +207,10 @@ def test_a_length_in_the_model_string_does_not_truncate_prompts(
 def test_unencodable_text_fails_its_sample(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
-    """Rows never hold any, but a template can make some; empty questions and empty stop sequences are nothing special."""
+    """Rows never contain such text, but a template can create it.
+
+    Empty questions and stop sequences are valid.
+    """
     half = ASK_TEMPLATE.replace("QUESTION", "{{ sample.q if sample.q != 'half' else '\\ud800' }}")
     made = make_plan([{"q": "fine", "a": ""}, {"q": "half", "a": ""}, {"q": "", "a": ""}], half + EQUALS)
     records = ran(made, tmp_path / "out", f"transformers/{models['chat']}")
@@ -215,7 +218,7 @@ def test_unencodable_text_fails_its_sample(
 
 
 def test_nothing_is_cached_in_the_model_folder(make_plan: MakePlan, tmp_path: Path) -> None:
-    """lighteval's cache of a local model lies inside the model's folder, and gives old answers."""
+    """The cache of lighteval is in the folder of a local model and would return old answers."""
     folder = save_tiny_model(tmp_path / "model", chat=False)
     before = sorted(path.name for path in folder.rglob("*"))
     made = make_plan([body(("user", "why?"), max_tokens=9)], BODY + EQUALS)
@@ -229,7 +232,7 @@ def test_nothing_is_cached_in_the_model_folder(make_plan: MakePlan, tmp_path: Pa
 def test_a_temperature_samples_tokens_and_a_seed_reproduces_them(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
-    """lighteval passes a temperature on without saying that tokens are to be drawn."""
+    """lighteval passes a temperature without enabling sampling."""
     made = make_plan([body(("user", "why?"), max_tokens=20)], BODY + EQUALS)
     model = f"transformers/{models['plain']}"
     texts = [
@@ -259,7 +262,7 @@ def test_a_request_refused_by_the_chat_template_fails_only_its_sample(
 def test_a_document_that_fails_its_batch_does_not_fail_others(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One exception would end lighteval's run."""
+    """One exception would end a lighteval run."""
     from lighteval.models.transformers.transformers_model import TransformersModel
 
     whole = TransformersModel.greedy_until
@@ -447,13 +450,13 @@ def test_a_missing_model_is_reported_as_a_missing_folder_first(
     start = "model 'transformers/nonexist' cannot be loaded: folder 'nonexist' does not exist, "
     assert str(caught.value).startswith(start)
     assert caught.value.code == Code.FAILED_MODEL_LOAD
-    # What is said online is looked at without a network.
+    # The online message is tested without a network.
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", offline)
     assert said in loading._not_here("nonexist")
 
 
 def test_keys_in_model_strings_are_refused() -> None:
-    """The model's name is evidence."""
+    """The model name is part of the evidence."""
     from aigo_lighteval.models.loading import _config
 
     class Module:
@@ -532,7 +535,7 @@ def test_a_backend_judge_is_loaded_once(
     made = make_plan([body(("user", "a"))], BODY + JUDGED % "false")
     records = ran(made, tmp_path / "out", model, model_map={"judge": model})
     assert loads == [model]
-    # A random model gives no number: the judge's failure, with its call kept.
+    # A random model returns no number, so the judge fails and its call is recorded.
     assert [error.stage and error.stage.value for error in records[0].errors] == ["score"]
     with pytest.raises(UnsupportedPlanError, match=r"scorers\[0\] .*do not support structured outputs"):
         ran(
@@ -572,7 +575,7 @@ def test_trials_and_limits_apply_to_backends(
 def test_an_interrupted_run_is_resumed(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The batch that is at work ends first: a model cannot be stopped in the middle of one."""
+    """The current batch ends first, because a model cannot be stopped within a batch."""
     from lighteval.models.transformers.transformers_model import TransformersModel
 
     whole = TransformersModel.greedy_until
@@ -637,7 +640,7 @@ OFFLINE = """
 def test_a_local_model_runs_without_a_network(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
-    """lighteval asks the hub for the revision of a folder, and puts a cache into the user's home."""
+    """lighteval would request the revision of a folder from the hub and write a cache to the home folder."""
     make_plan([body(("user", "a"), max_tokens=2)], BODY + EQUALS)
     environment = {key: value for key, value in os.environ.items() if not key.startswith("HF_")}
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Settings behind a model's name."""
+"""Settings after the name of a model."""
 
 from __future__ import annotations
 

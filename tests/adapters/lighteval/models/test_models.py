@@ -1,4 +1,4 @@
-"""What is kept of a call is what was said at the time, however late it is written down."""
+"""Recorded calls contain the state at the time of the call, independent of the time of writing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def answer(text: str, **fields: Any) -> ModelResponse:
 
 
 def test_a_recorded_call_does_not_change_with_later_turns() -> None:
-    """Conversations grow, and what an iteration added may be taken back."""
+    """Conversations grow, and the messages of an iteration may be reverted."""
     trace = empty_trace()
     trace.append(text_item("user", "first"))
     with CallLog("multi_turn_solver", "solver") as record:
@@ -96,7 +96,7 @@ def test_call_logs_can_be_nested() -> None:
 
 @pytest.mark.parametrize("reason", ["stop", "length", None])
 def test_a_plain_answer_equals_the_generally_converted_answer(reason: str | None) -> None:
-    """Logprobs make an answer go the general way; without them it has to come out the same."""
+    """Answers with logprobs use the general conversion; others must give the same result."""
     plain = answer("Oslo", finish_reason=reason)
     general = answer("Oslo", finish_reason=reason, logprobs=({"token": "Oslo", "logprob": -0.1},))
     wanted = [dumped(item) for item in general.items]
@@ -149,7 +149,7 @@ def test_a_run_that_never_waits_can_be_interrupted(
     script: Callable[..., str],
     tmp_path: Path,
 ) -> None:
-    """Progress tells of samples that could not be solved, and of those that were scored, which are kept."""
+    """Progress counts failed and scored samples, which are kept."""
     made = make_plan([{"q": str(number), "a": "yes"} for number in range(3000)])
     main, told = threading.main_thread().ident, []
 
@@ -157,7 +157,7 @@ def test_a_run_that_never_waits_can_be_interrupted(
         told.append(progress.done)
         if progress.done == 500:
             assert main is not None
-            # The main thread is waiting for the run by now; afterwards it has the time to say that it is over.
+            # The main thread waits for the run by now and reports its end afterwards.
             time.sleep(0.1)
             signal.pthread_kill(main, signal.SIGINT)
             time.sleep(0.3)

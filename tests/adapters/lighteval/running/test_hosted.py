@@ -1,4 +1,4 @@
-"""`string_equals_mcqa` by likelihoods: numbers that torch confirms, decisions that can be read off the evidence."""
+"""`string_equals_mcqa` with likelihoods: torch confirms the values, and the evidence explains each decision."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def ran(made: TaskPlan, out: Path, model: Path | str, **settings: Any) -> list[T
 
 
 def details_of(out: Path) -> list[dict[str, Any]]:
-    """The rows that lighteval has saved."""
+    """Return the rows stored by lighteval."""
     import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
 
     (file,) = (out / "details").rglob("*.parquet")
@@ -81,14 +81,14 @@ def metadata(record: TrialRecord) -> dict[str, Any]:
 
 
 def by_torch(folder: Path, prompt: str, texts: Sequence[str]) -> list[tuple[float, int]]:
-    """Log-likelihoods and numbers of tokens, one text and one token at a time."""
+    """Return log-likelihoods and token counts, computed one text and one token at a time."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model: Any = AutoModelForCausalLM.from_pretrained(folder)
     model.eval()
-    # Spaces at the end of a prompt belong to what follows, as lighteval has it.
+    # Spaces at the end of a prompt belong to the continuation, as in lighteval.
     bare = prompt.rstrip()
     found: list[tuple[float, int]] = []
     for text in texts:
@@ -131,7 +131,7 @@ def test_likelihoods_equal_those_computed_by_torch(
 def test_predicted_choices_equal_those_of_the_lighteval_metric(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
-    """A task written for lighteval by hand, in its own pipeline with its own model and `loglikelihood_acc`."""
+    """A handwritten lighteval task runs in the lighteval pipeline with `loglikelihood_acc`."""
     import types
     from unittest import mock
 
@@ -162,7 +162,7 @@ def test_predicted_choices_equal_those_of_the_lighteval_metric(
     module = types.ModuleType("by_hand")
     module.TASKS_TABLE = [config]  # type: ignore[attr-defined]
     only = staticmethod(lambda custom_tasks=None, load_multilingual=False: {"by-hand": config})
-    own_copy = save_tiny_model(tmp_path / "model")  # lighteval puts its cache beside the weights
+    own_copy = save_tiny_model(tmp_path / "model")  # lighteval writes its cache next to the weights
     with (
         mock.patch.object(Registry, "load_all_task_configs", only),
         mock.patch.object(
@@ -213,7 +213,10 @@ AGAINST = ASK.replace("chat_completion,", 'chat_completion, unconditioned_query:
 def test_pmi_normalizes_by_unconditioned_likelihoods(
     form: str, models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
-    """Pointwise mutual information, as torch and lighteval's own formula compute it; its models ask for the first half only."""
+    """Torch and the formula of lighteval compute pointwise mutual information.
+
+    The lighteval models only compute its first half.
+    """
     from lighteval.metrics.normalizations import LogProbPMINorm, normalize_log_probs
 
     made = make_plan(ROWS, AGAINST + compared(continuations="{{ sample.t }}", length_normalisation="pmi"))
@@ -243,7 +246,7 @@ def test_pmi_normalizes_by_unconditioned_likelihoods(
 def test_missing_unconditioned_likelihoods_fail_the_sample(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
-    """Neither are outputs of a run without them taken over, nor is a stored result scored as if it had them."""
+    """Outputs of a run without them are not reused, and a stored result cannot be scored with PMI."""
     engine = LightevalEngine()
     plain = make_plan(ROWS, AGAINST + compared(continuations="{{ sample.t }}"))
     log = run_job(engine, plain, tmp_path / "out", model=f"transformers/{models['chat']}")
@@ -282,7 +285,7 @@ def test_a_pmi_export_lists_only_the_custom_backend(aigo: Run, make_plan: MakePl
 def test_a_tie_selects_the_first_choice_and_is_recorded(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
-    """As lighteval's `argmax` decides."""
+    """`argmax` in lighteval does the same."""
     rows = [
         {"q": "a", "a": "one", "c": ["one", "two"], "t": ["x", "x"]},
         {"q": "a", "a": "two", "c": ["one", "two"], "t": ["x", "x"]},
@@ -322,7 +325,7 @@ INVALID: dict[str, tuple[dict[str, Any], str, str]] = {
 def test_an_incomparable_sample_fails_without_failing_others(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
-    """lighteval cuts prompts that do not fit, and finds a continuation without tokens the most likely of all."""
+    """lighteval truncates prompts that are too long and ranks a continuation without tokens first."""
     good: dict[str, Any] = {"q": "a", "a": "A", "c": ["A", "B"], "t": ["x", "y"]}
     rows = [good, *({**good, **changed} for changed, _, _ in INVALID.values())]
     records = ran(
@@ -431,7 +434,7 @@ def test_a_run_without_likelihoods_is_not_reused_for_one_with_them(make_plan: Ma
 def test_score_command_rescores_the_likelihoods_of_a_result_log(
     aigo: Run, models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
-    """The command line end to end: run, then score with another normalisation, on the engine that has no likelihoods."""
+    """The result is scored with another normalization on the engine that has no likelihoods."""
     make_plan(ROWS, ASK + compared(continuations="{{ sample.t }}"))
     model = f"transformers/{models['chat']}"
     done = aigo(
@@ -449,7 +452,7 @@ def test_score_command_rescores_the_likelihoods_of_a_result_log(
             assert each["score"] == each["log_likelihood"] / len(each["continuation"])
 
 
-# Where there are none
+# Models without likelihoods
 
 
 def test_inspect_refuses_scorers_that_compare_likelihoods(make_plan: MakePlan) -> None:
@@ -554,7 +557,7 @@ def test_contradictions_are_reported_with_their_position(
 
 
 def test_choices_may_have_any_length(aigo: Run, make_plan: MakePlan, tmp_path: Path) -> None:
-    """Letters are needed only where answers are compared by their first character."""
+    """Only a comparison by first character needs letters."""
     make_plan(ROWS, ASK + compared(choices=["yes", "no"]))
     assert aigo("validate", tmp_path / "task" / "t.yaml").code == 0
 

@@ -1,4 +1,4 @@
-"""Runs on the real lighteval: what its pipeline would do to a task does not happen to ours."""
+"""Runs on the real lighteval: the silent changes of its pipeline to a task do not happen."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def test_rows_keep_order_and_types(make_plan: MakePlan, script: Script, tmp_path
     records = ran(make_plan(rows), tmp_path / "out", model=script(ECHO))
     assert [record.sample_id for record in records] == list(range(10))
     kept = [record.data["mixed"] for record in records]
-    assert kept[8] != kept[8]  # NaN stays one
+    assert kept[8] != kept[8]  # NaN is kept
     assert kept[:8] + kept[9:] == [row["mixed"] for row in rows[:8] + rows[9:]]
 
 
 def test_details_written_in_parts_equal_details_written_at_once(
     make_plan: MakePlan, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where all samples of a part have failed, and a column has nothing that tells its type."""
+    """This includes a part with only failed samples, in which a column has no value to infer its type."""
     import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
 
     from aigo_lighteval.running import pipeline
@@ -113,7 +113,8 @@ def test_compressed_outcomes_have_the_same_records(
 def test_scores_come_from_aigo_bridge_not_from_lighteval(
     make_plan: MakePlan, script: Script, tmp_path: Path
 ) -> None:
-    """Its exact match strips both sides, scores empty answers 0, and takes reasoning tags out of texts first."""
+    """The exact match of lighteval strips both sides, scores empty answers 0 and removes reasoning tags
+    first."""
     rows = [{"q": "padded", "a": "a"}, {"q": "empty", "a": ""}, {"q": "tags", "a": "<think>b</think>a"}]
     model = script(
         {"match": {"exact": "padded"}, "reply": " a\n"},
@@ -126,7 +127,7 @@ def test_scores_come_from_aigo_bridge_not_from_lighteval(
 
 
 def test_a_failed_sample_does_not_end_the_run(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
-    """One exception in a model or a metric ends lighteval's whole run."""
+    """One exception in a model or a metric ends a lighteval run."""
     rows = [{"q": "good", "n": 1}, {"q": "bad", "n": 1}, {"q": "unscorable", "n": 0}]
     model = script({"match": {"exact": "bad"}, "reply": {"error": "no"}}, ECHO)
     equals = '\n  scorers: [{type: string_equals, ground_truth: "{{ sample.n // sample.n }}"}]\n'
@@ -148,7 +149,7 @@ def test_changed_answers_are_not_read_from_a_cache(
 
 
 def test_an_empty_dataset_is_not_an_error(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
-    """A dataset of rows that a filter has emptied: lighteval refuses a task without documents."""
+    """A filter can remove all rows, and lighteval refuses a task without documents."""
     made = make_plan([{"q": "one", "a": "yes"}])
     assert ran(replace(made, samples=()), tmp_path / "out", model=script(ECHO)) == []
 
@@ -297,7 +298,7 @@ def test_a_finished_run_is_not_run_again(make_plan: MakePlan, script: Script, tm
         ECHO,
     )
     first = run_job(engine, made, out, model=model)
-    # Only the failed trial is run again; the rules start afresh, so its answer fails again, then not.
+    # Only the failed trial is run again. The rules restart, so its call fails once more before it succeeds.
     model = script(ECHO)
     second = run_job(engine, made, out, model=model, earlier="resume")
     assert (second.reused, second.earlier) == (1, first.path)
@@ -372,7 +373,7 @@ OFFLINE = """
 
 
 def test_a_run_opens_no_network_connection(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
-    """Neither importing lighteval nor a run: its registry would download a file, and its caches would ask the hub."""
+    """The registry of lighteval would download a file, and its caches would contact the hub."""
     make_plan([{"q": "good", "a": "yes"}])
     environment = {key: value for key, value in os.environ.items() if not key.startswith("HF_")}
     done = subprocess.run(
