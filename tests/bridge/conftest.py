@@ -1,7 +1,7 @@
-"""Tests of the core: they load no engine, so that `make unit` takes seconds.
+"""Tests of the core. They load no engine, so that `make unit` takes seconds.
 
-One that needs an engine says so: `@pytest.mark.engine`. What is dear without one is named in `tests/durations.toml`, and bears the marker
-`slow`. Either is left out of `make unit`.
+Tests that need an engine have the marker `engine`. Other slow tests are listed in `tests/durations.toml` and get the marker
+`slow`. `make unit` skips both.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SLOW = frozenset(tomllib.loads((TESTS / "durations.toml").read_text("utf-8"))["s
 
 
 class _Watch(MetaPathFinder, Loader):
-    """Refuses to load an engine, which may be looked for."""
+    """Import hook that rejects loading an engine but allows finding it."""
 
     def __init__(self) -> None:
         self.refused: set[str] = set()
@@ -41,12 +41,12 @@ class _Watch(MetaPathFinder, Loader):
         raise ImportError(f"{spec.name} is not loaded in tests of the core")
 
     def exec_module(self, module: ModuleType) -> None:
-        """Never reached."""
+        """Never called."""
 
 
 @pytest.fixture(autouse=True)
 def no_engine(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fails a test that loads an engine and does not say so; where another test has loaded it, nobody can tell."""
+    """Fail a test that loads an engine without the marker, unless an earlier test has already loaded it."""
     watch = _Watch()
     if request.node.get_closest_marker("engine") is not None:
         yield

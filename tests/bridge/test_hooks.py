@@ -1,4 +1,4 @@
-"""Hooks: every row of the table names an object of an extra, and a wrong class is refused."""
+"""Hooks: every row of the table names an object of an extra, and an object of a wrong class is rejected."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ ENTRIES = (
         "A required package is not installed",
         "Engines and large libraries are optional extras.",
         "Run the install command in the message.",
-        test="tests/bridge/scoring/test_strings.py::test_without_sacrebleu_the_plan_is_refused_in_one_line",
+        test="tests/bridge/scoring/test_strings.py::test_missing_sacrebleu_is_reported_with_the_install_command",
     ),
     CatalogueEntry(
         Code.OLD_PACKAGE,

@@ -62,7 +62,7 @@ ENTRIES = (
         "A snippet was stopped",
         "The Python code of the task took too long or started too many processes.",
         "Make the code faster, or raise its time limit in the task.",
-        test="tests/bridge/snippets/test_host_stopping.py::test_closing_ends_calls_in_progress",
+        test="tests/bridge/snippets/test_host_stopping.py::test_closing_the_host_stops_calls_in_progress",
     ),
     CatalogueEntry(
         Code.UNCONFINED_SNIPPETS,
@@ -83,7 +83,7 @@ ENTRIES = (
         "An input template did not produce valid messages",
         "The template must produce a list of messages or JSON text with one. Quotes inside a value often break the JSON.",
         "Insert values as `{{ sample.x | tojson }}`, without quotes around them.",
-        test="tests/bridge/solving/test_solvers_single.py::test_json_that_cannot_be_read_is_a_fault_of_the_template",
+        test="tests/bridge/solving/test_solvers_single.py::test_unreadable_json_of_a_template_fails_the_sample",
     ),
     CatalogueEntry(
         Code.UNREADABLE_VERDICT,
@@ -138,7 +138,7 @@ ENTRIES = (
         "The model returned no likelihoods",
         "Only some models return the likelihood of a given text. Chat endpoints do not.",
         "Use a model with likelihoods, for example `--engine lighteval --model transformers/PATH`.",
-        test="tests/bridge/scoring/test_likelihoods.py::test_likelihoods_of_other_texts_are_not_taken",
+        test="tests/bridge/scoring/test_likelihoods.py::test_likelihoods_of_other_texts_are_ignored",
     ),
     CatalogueEntry(
         Code.EXCEEDED_LIMIT,

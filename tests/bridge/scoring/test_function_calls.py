@@ -1,4 +1,4 @@
-"""`function_call_coverage`: what counts as made, in both orders, and what is listed."""
+"""`function_call_coverage`: matched calls in both modes, and the lists of calls in the metadata."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def static(function_calls: Any, *made: str, **data: Any) -> Score:
     return asyncio.run(scorer.score(Sample(0, data), trace(*map(call, made)), nobody))
 
 
-def test_all_six_scores_of_one_trace() -> None:
+def test_all_six_scores_of_a_trace_are_computed() -> None:
     outcome = cover(["find", "book", "book", "pay"], "find", "look", "book", "find")
     assert outcome.values == {
         "all_required_calls_made": False,
@@ -87,14 +87,14 @@ def test_all_six_scores_of_one_trace() -> None:
     }
 
 
-def test_nothing_required_is_covered() -> None:
+def test_empty_requirements_are_fully_covered() -> None:
     values = cover([], "look").values
     assert values["all_required_calls_made"] is True
     assert values["required_calls_coverage"] == 1.0
     assert values["num_unrequired_calls"] == 1
 
 
-def test_without_any_call_nothing_is_covered() -> None:
+def test_trace_without_calls_has_no_coverage() -> None:
     values = cover(["find"]).values
     assert values["all_required_calls_made"] is False
     assert values["required_calls_coverage"] == 0.0
@@ -103,7 +103,9 @@ def test_without_any_call_nothing_is_covered() -> None:
 @pytest.mark.parametrize(
     ("made", "complete"), [(("a", "b"), True), (("b", "a"), False), (("b", "a", "x", "b"), True)]
 )
-def test_the_order_decides_only_whether_all_were_made(made: tuple[str, ...], complete: bool) -> None:
+def test_order_only_changes_whether_all_required_calls_were_made(
+    made: tuple[str, ...], complete: bool
+) -> None:
     ordered, any_order = cover(["a", "b"], *made, mode="in_order"), cover(["a", "b"], *made)
     assert ordered.values["all_required_calls_made"] is complete
     assert any_order.values["all_required_calls_made"] is True
@@ -123,13 +125,15 @@ def test_the_order_decides_only_whether_all_were_made(made: tuple[str, ...], com
         ({"x": "ü"}, '{"x": "\\u00fc"}', True),
     ],
 )
-def test_given_arguments_must_be_those_of_the_call(required: dict[str, Any], made: str, same: bool) -> None:
+def test_required_arguments_must_equal_those_of_the_call(
+    required: dict[str, Any], made: str, same: bool
+) -> None:
     outcome = cover([{"name": "f", "arguments": required}], call("f", made))
     assert outcome.values["all_required_calls_made"] is same
 
 
 @pytest.mark.parametrize("arguments", ["", "not json", "{", "[" * 100_000])
-def test_a_call_with_unreadable_arguments_counts_by_its_name_alone(arguments: str) -> None:
+def test_call_with_invalid_arguments_matches_by_name_only(arguments: str) -> None:
     made = call("f", arguments)
     assert cover(["f"], made).values["all_required_calls_made"] is True
     exact = cover([{"name": "f", "arguments": {}}], made)
@@ -137,19 +141,19 @@ def test_a_call_with_unreadable_arguments_counts_by_its_name_alone(arguments: st
     assert exact.metadata["called"] == ["f"]
 
 
-def test_a_name_does_not_take_the_call_that_arguments_need() -> None:
+def test_name_only_requirement_leaves_the_call_needed_by_arguments() -> None:
     required = ["f", {"name": "f", "arguments": {"x": 1}}]
     for made in permutations([call("f", '{"x": 1}'), call("f", '{"x": 2}')]):
         assert cover(required, *made).values["num_required_calls_made"] == 2
 
 
-def test_calls_before_the_first_user_message_are_not_seen() -> None:
+def test_calls_before_the_first_user_message_are_ignored() -> None:
     output = trace(call("a"), before=[call("b", number=1)])
     assert cover(["a", "b"], output=output).values["num_required_calls_made"] == 1
     assert cover(["a", "b"], output=output).values["num_unrequired_calls"] == 0
 
 
-def test_null_arguments_are_any_arguments() -> None:
+def test_null_arguments_match_any_arguments() -> None:
     assert cover([{"name": "f", "arguments": None}], call("f", '{"x": 1}')).values["all_required_calls_made"]
 
 
@@ -165,14 +169,14 @@ def test_null_arguments_are_any_arguments() -> None:
         ("[" * 100_000, "JSON list"),
     ],
 )
-def test_other_lists_are_refused(text: str, message: str) -> None:
+def test_invalid_call_lists_are_rejected(text: str, message: str) -> None:
     with pytest.raises(SampleError, match=message) as caught:
         static(text, "find", calls=["find"])
     assert (caught.value.stage, caught.value.kind) == ("score", "InvalidFunctionCalls")
     assert len(caught.value.message) < 200
 
 
-def test_a_list_may_stand_in_the_task_with_templates_in_it() -> None:
+def test_required_calls_can_be_a_list_with_templates() -> None:
     assert static('["find"]', "find").values["all_required_calls_made"] is True
     assert (
         static(["find", "{{ sample.last }}"], "find", "pay", last="pay").values["num_required_calls_made"]
@@ -184,7 +188,7 @@ def test_a_list_may_stand_in_the_task_with_templates_in_it() -> None:
     ]
 
 
-def test_there_must_be_a_trace() -> None:
+def test_missing_trace_fails_the_sample() -> None:
     spec = FunctionCallCoverageScorer(type="function_call_coverage", function_calls="[]")
     with pytest.raises(SampleError, match="no trace"):
         asyncio.run(FunctionCallCoverage(spec)(Sample(0, {}), None, nobody))
@@ -203,9 +207,7 @@ def test_every_call_is_accounted_for_once(required: list[ExpectedCall], made: li
 
 
 @given(CALLS, CALLS)
-def test_no_assignment_meets_more_requirements(
-    required: list[ExpectedCall], made: list[ExpectedCall]
-) -> None:
+def test_matching_meets_the_most_requirements(required: list[ExpectedCall], made: list[ExpectedCall]) -> None:
     def best(rest: list[ExpectedCall], free: list[ExpectedCall]) -> int:
         if not rest:
             return 0
@@ -218,7 +220,9 @@ def test_no_assignment_meets_more_requirements(
 
 
 @given(CALLS, CALLS)
-def test_calls_in_order_are_also_made_calls(required: list[ExpectedCall], made: list[ExpectedCall]) -> None:
+def test_calls_in_order_also_match_in_any_order(
+    required: list[ExpectedCall], made: list[ExpectedCall]
+) -> None:
     if is_subsequence(required, made):
         assert not match(required, made)[1]
 
@@ -232,7 +236,7 @@ def test_the_order_of_the_calls_does_not_change_the_counts(
     assert [len(part) for part in match(required, made)] == [len(part) for part in match(required, shuffled)]
 
 
-def test_many_calls_are_quick() -> None:
+def test_many_calls_are_matched_quickly() -> None:
     names = [f"f{number % 100}" for number in range(20_000)]
     matched, _, _ = match(
         [ExpectedCall(name) for name in names], [ExpectedCall(name, json.dumps({})) for name in names]

@@ -1,4 +1,4 @@
-"""Reading a judge's answer: a verdict is taken only where there is exactly one."""
+"""Reading a judge's reply: a verdict is accepted only if it is unambiguous."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LABELS = ("correct", "incorrect")
         ('{"prediction": 7}', "7"),
     ],
 )
-def test_a_label_is_found(reply: str, label: str) -> None:
+def test_label_is_read_from_a_reply(reply: str, label: str) -> None:
     assert read_label(reply, LABELS).value == label
 
 
@@ -60,16 +60,16 @@ def test_a_label_is_found(reply: str, label: str) -> None:
         ),
     ],
 )
-def test_a_reply_without_one_label_is_unreadable(reply: str, reason: str) -> None:
+def test_reply_without_exactly_one_label_is_unreadable(reply: str, reason: str) -> None:
     with pytest.raises(UnreadableReplyError, match=reason.replace("[", r"\[")):
         read_label(reply, LABELS)
 
 
-def test_without_known_labels_the_whole_text_is_the_label() -> None:
+def test_whole_reply_is_the_label_if_labels_are_unknown() -> None:
     assert read_label("  deutsch \n", ()).value == "deutsch"
 
 
-def test_truncated_json_is_not_a_free_label() -> None:
+def test_truncated_json_is_not_a_label() -> None:
     with pytest.raises(UnreadableReplyError):
         read_label('{"reasoning": "it is written in', ())
 
@@ -88,7 +88,7 @@ def test_truncated_json_is_not_a_free_label() -> None:
         ('{"score": 1} … {"score": 1.0}', 1.0),
     ],
 )
-def test_a_number_is_found(reply: str, number: float) -> None:
+def test_number_is_read_from_a_reply(reply: str, number: float) -> None:
     assert read_number(reply).value == number
 
 
@@ -117,18 +117,18 @@ def test_a_number_is_found(reply: str, number: float) -> None:
         '{"score": 1' + "0" * 400 + "}",
         '{"score": ' + "9" * 5000 + "}",
         '{"score": 1} {"score": 2}',
-        # The length limit of the answer was reached before the score: the 3 is from the reasoning.
+        # The reply was truncated before the score: the 3 is part of the reasoning.
         '{"reasoning": "It makes 3 points and then',
         '{"reasoning": "fine", "confidence": 0.9}',
     ],
 )
-def test_a_wrong_number_is_never_taken(reply: str) -> None:
+def test_ambiguous_number_is_unreadable(reply: str) -> None:
     with pytest.raises(UnreadableReplyError):
         read_number(reply)
 
 
 @given(st.text(max_size=200))
-def test_any_text_is_read_or_refused(reply: str) -> None:
+def test_any_reply_is_read_or_unreadable(reply: str) -> None:
     for read in (read_number, lambda text: read_label(text, LABELS), lambda text: read_label(text, ())):
         with contextlib.suppress(UnreadableReplyError):
             assert read(reply).value is not None
@@ -139,7 +139,7 @@ def test_any_text_is_read_or_refused(reply: str) -> None:
     st.text(st.characters(exclude_characters="{}", exclude_categories=["Cs"])),
     st.text(max_size=20),
 )
-def test_json_among_prose_is_found(score: float, before: str, reasoning: str) -> None:
+def test_json_inside_prose_is_found(score: float, before: str, reasoning: str) -> None:
     verdict = read_number(before + json.dumps({"score": score, "reasoning": reasoning}))
     assert verdict.value == score
     assert verdict.reasoning == reasoning
@@ -156,7 +156,7 @@ def test_json_among_prose_is_found(score: float, before: str, reasoning: str) ->
         '{"k": {"k": ' * 300 + "1" + "}" * 600 + "{" * 100_000,
     ],
 )
-def test_huge_replies_are_refused_in_time(reply: str) -> None:
+def test_huge_replies_are_rejected_quickly(reply: str) -> None:
     start = time.process_time()
     with pytest.raises(UnreadableReplyError):
         read_number(reply)
@@ -167,11 +167,11 @@ def test_huge_replies_are_refused_in_time(reply: str) -> None:
     ("confidence", "read"),
     [(0, 0.0), (1, 1.0), ("0.5", 0.5), (1.5, None), (-1, None), ("sure", None), (None, None)],
 )
-def test_a_confidence_is_a_share_or_unknown(confidence: object, read: float | None) -> None:
+def test_confidence_is_a_proportion_or_unknown(confidence: object, read: float | None) -> None:
     assert read_number(json.dumps({"score": 1, "confidence": confidence})).confidence == read
 
 
-def test_the_same_spelling_comes_before_another_case() -> None:
+def test_exact_label_is_preferred_to_another_case() -> None:
     assert canonical("YES", ("yes", "YES")) == "YES"
     assert canonical(" Yes ", ("no", "yes")) == "yes"
     assert canonical("STRASSE", ("straße",)) == "straße"

@@ -1,4 +1,4 @@
-"""The judges: what is asked, what is made of the answer, what is kept."""
+"""Judges: requests, conversion of replies, and recorded calls."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SAMPLE = Sample(1, {"question": "2 + 2?", "answer": "4"})
 
 
 def chat(text: str | None) -> ModelResponse:
-    """A response with one choice, or with none."""
+    """Return a response with one choice or without choices."""
     message = None if text is None else ChatCompletionOutputMessage(role="assistant", content=text)
     output = ChatCompletionModelOutput(
         choices=[] if message is None else [ChatCompletionModelOutputChoice(message=message)],
@@ -47,7 +47,7 @@ def chat(text: str | None) -> ModelResponse:
 
 
 class Speaker:
-    """A model that says one thing after the other."""
+    """Model with scripted replies in order."""
 
     key = "judge"
     name = "test/judge"
@@ -113,7 +113,7 @@ def contents(request: ModelRequest) -> Sequence[tuple[str, str]]:
     return [(message.role, str(message.content)) for message in request.input.messages]
 
 
-def test_the_prompts_are_rendered_and_the_format_is_asked_for() -> None:
+def test_prompts_are_rendered_with_format_instructions() -> None:
     speaker = Speaker("correct")
     judge(classifier(), speaker)
     (system, user) = contents(speaker.requests[0])
@@ -148,21 +148,21 @@ def test_structured_outputs_send_the_labels_as_a_schema() -> None:
         ('{"prediction": " Incorrect "}', 0.0, "incorrect"),
     ],
 )
-def test_known_labels_decide(reply: str, score: float, prediction: str) -> None:
+def test_known_label_decides_the_score(reply: str, score: float, prediction: str) -> None:
     outcome = judge(classifier(), Speaker(reply))
     assert outcome.values == {"is_correct": score}
     assert outcome.metadata["prediction"] == prediction
     assert "unexpected_label" not in outcome.metadata
 
 
-def test_an_unexpected_label_is_wrong_and_marked() -> None:
+def test_unexpected_label_scores_zero_and_is_flagged() -> None:
     outcome = judge(classifier(), Speaker('{"prediction": "partly"}'))
     assert outcome.values == {"is_correct": 0.0}
     assert outcome.metadata["prediction"] == "partly"
     assert outcome.metadata["unexpected_label"] is True
 
 
-def test_every_call_is_kept() -> None:
+def test_every_judge_call_is_recorded() -> None:
     outcome = judge(classifier(), Speaker("correct"))
     (call,) = outcome.metadata["judge_calls"]
     assert call["model"] == "test/judge"
@@ -172,7 +172,7 @@ def test_every_call_is_kept() -> None:
     assert json.dumps(outcome.metadata)
 
 
-def test_an_unreadable_answer_is_asked_again_once_with_the_reason() -> None:
+def test_unreadable_reply_is_retried_once_with_the_reason() -> None:
     speaker = Speaker("It seems right to me", '{"prediction": "correct"}')
     outcome = judge(classifier(), speaker)
     assert outcome.values == {"is_correct": 1.0}
@@ -186,14 +186,14 @@ def test_an_unreadable_answer_is_asked_again_once_with_the_reason() -> None:
 
 
 @pytest.mark.parametrize("nothing", ["", "  \n", None])
-def test_an_empty_answer_is_asked_again_without_an_empty_message(nothing: str | None) -> None:
+def test_empty_reply_is_retried_without_an_empty_message(nothing: str | None) -> None:
     speaker = Speaker(nothing, "incorrect")
     assert judge(classifier(), speaker).values == {"is_correct": 0.0}
     assert [role for role, _ in contents(speaker.requests[1])] == ["system", "user", "user"]
 
 
 @pytest.mark.parametrize("answers", [("", ""), ("?!", "\x00\ufffd"), ("x" * 2_000_000, "{" * 10_000)])
-def test_twice_unreadable_is_an_error_of_the_sample_with_its_calls(answers: tuple[str, str]) -> None:
+def test_second_unreadable_reply_fails_the_sample_with_its_calls(answers: tuple[str, str]) -> None:
     with pytest.raises(JudgeError, match="judge 'judge': no readable answer after 2 attempts") as caught:
         judge(classifier(), Speaker(*answers))
     assert caught.value.stage == "score"
@@ -202,7 +202,7 @@ def test_twice_unreadable_is_an_error_of_the_sample_with_its_calls(answers: tupl
     assert len(str(caught.value)) < 1000
 
 
-def test_a_failing_judge_is_named_and_earlier_calls_are_kept() -> None:
+def test_failing_judge_is_named_and_earlier_calls_are_recorded() -> None:
     failure = SampleError("rate limit", stage="solver", kind="ModelError", hint="wait")
     with pytest.raises(JudgeError, match="judge 'judge': rate limit") as caught:
         judge(classifier(), Speaker("hm", failure))
@@ -221,7 +221,7 @@ def test_a_failing_judge_is_named_and_earlier_calls_are_kept() -> None:
         (0, 100, 85, 0.85),
     ],
 )
-def test_scores_are_moved_to_0_to_1(low: float, high: float, raw: float, score: float) -> None:
+def test_scores_are_scaled_to_0_to_1(low: float, high: float, raw: float, score: float) -> None:
     outcome = judge(scorer(low, high), Speaker(json.dumps({"score": raw})))
     assert outcome.values["score"] == pytest.approx(score, abs=1e-15)
     assert outcome.metadata["raw_score"] == raw
@@ -230,7 +230,7 @@ def test_scores_are_moved_to_0_to_1(low: float, high: float, raw: float, score: 
 @pytest.mark.parametrize(
     ("raw", "shown"), [(0.999999, "0.999999"), (5.0000001, "5.0000001"), (-1, "-1"), (1e300, "1e+300")]
 )
-def test_a_score_out_of_range_is_never_clamped(raw: float, shown: str) -> None:
+def test_score_out_of_range_is_an_error(raw: float, shown: str) -> None:
     with pytest.raises(JudgeError) as caught:
         judge(scorer(1, 5), Speaker(json.dumps({"score": raw})))
     assert str(caught.value) == f"judge 'judge' gave {shown}, expected a number from 1 to 5"
@@ -248,7 +248,7 @@ def test_a_label_is_spelt_as_in_the_valid_labels() -> None:
     assert judge(labeler(), Speaker("Plattdütsch")).values == {"label": "Plattdütsch"}
 
 
-def test_a_label_that_is_not_valid_is_an_error() -> None:
+def test_invalid_label_is_an_error() -> None:
     with pytest.raises(JudgeError, match="gave the label 'Dutch', expected one of 'German'") as caught:
         judge(labeler("German"), Speaker('{"label": "Dutch"}'))
     assert caught.value.kind == "UnexpectedLabel"
@@ -259,7 +259,7 @@ def test_judges_work_without_a_solver() -> None:
     assert judge(labeler(), Speaker("arithmetic"), answer=None).values == {"label": "arithmetic"}
 
 
-def test_a_prompt_that_cannot_be_rendered_calls_no_model() -> None:
+def test_invalid_prompt_template_fails_before_a_model_call() -> None:
     speaker = Speaker()
     with pytest.raises(SampleError, match="answers") as caught:
         judge(classifier(user_prompt="{{ sample.answers }}"), speaker)

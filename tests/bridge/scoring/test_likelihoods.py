@@ -1,4 +1,4 @@
-"""`string_equals_mcqa` by likelihoods, from what a solver has left: arithmetic, and logs that strangers wrote."""
+"""`string_equals_mcqa` by likelihoods in a solver's output: arithmetic, and untrusted logs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def scorer(**fields: Any) -> StringEqualsMCQAScorer:
 
 def scored(spec: StringEqualsMCQAScorer, row: dict[str, Any], *raw: Any) -> Score:
     output = SolverTrace(trace=Trace(items=[]), raw_outputs=[*raw], direct_ios=[])
-    # Likelihoods are not asked of models here.
+    # These tests make no model calls.
     models: Any = None
     return asyncio.run(MostLikelyChoice(spec)(Sample(0, row), output, models))
 
@@ -54,7 +54,9 @@ def row_of(found: list[Likelihood], right: int) -> dict[str, Any]:
 
 
 @given(st.lists(FOUND, min_size=2, max_size=6), st.data(), st.sampled_from(["none", "characters", "tokens"]))
-def test_the_first_of_the_best_is_predicted(found: list[Likelihood], data: st.DataObject, by: str) -> None:
+def test_first_choice_with_the_highest_likelihood_is_predicted(
+    found: list[Likelihood], data: st.DataObject, by: str
+) -> None:
     right = data.draw(st.integers(0, len(found) - 1))
     divisors = [
         {"none": 1, "characters": len(each.continuation), "tokens": each.num_tokens}[by] for each in found
@@ -71,8 +73,8 @@ def test_the_first_of_the_best_is_predicted(found: list[Likelihood], data: st.Da
 @pytest.mark.parametrize(
     ("by", "predicted"), [("none", "ab"), ("choice_characters", "éééé"), ("choice_bytes", "abcdef")]
 )
-def test_likelihoods_are_divided_by_the_choice_and_not_by_its_delimiter(by: str, predicted: str) -> None:
-    """As `acc`, `acc_norm` and `acc_bytes` of lm-evaluation-harness."""
+def test_likelihoods_are_normalized_without_the_delimiter(by: str, predicted: str) -> None:
+    """The normalizations equal `acc`, `acc_norm` and `acc_bytes` of lm-evaluation-harness."""
     choices = ["ab", "éééé", "abcdef"]
     weighed = [
         Likelihood(f" {choice}", value, 1, is_greedy=False)
@@ -94,14 +96,14 @@ def test_likelihoods_are_divided_by_the_choice_and_not_by_its_delimiter(by: str,
 
 
 @pytest.mark.parametrize("by", ["choice_characters", "choice_bytes"])
-def test_an_empty_choice_divides_nothing(by: str) -> None:
+def test_empty_choice_cannot_be_normalized(by: str) -> None:
     row = {"a": "x", "c": ["x", ""], "t": [" x", " "]}
     weighed = [Likelihood(text, -1.0, 1, is_greedy=False) for text in row["t"]]
     with pytest.raises(SampleError, match="but an empty choice cannot be normalized"):
         scored(scorer(length_normalisation=by), row, raw_output(weighed))
 
 
-def test_likelihoods_of_other_texts_are_not_taken() -> None:
+def test_likelihoods_of_other_texts_are_ignored() -> None:
     found = [Likelihood("x", -1.0, 1, True), Likelihood("y", -2.0, 1, False)]
     others = [Likelihood("x", -5.0, 1, True), Likelihood("z", -2.0, 1, False)]
     outcome = scored(
@@ -125,7 +127,7 @@ def test_likelihoods_of_other_texts_are_not_taken() -> None:
         ("num_tokens", "2"),
     ],
 )
-def test_a_likelihood_that_is_not_a_number_fails_the_sample(name: str, value: object) -> None:
+def test_non_numeric_likelihood_fails_the_sample(name: str, value: object) -> None:
     found = [Likelihood("x", -1.0, 1, True), Likelihood("y", -2.0, 1, False)]
     raw: Any = raw_output(found)
     raw[RAW_KEY][1][name] = value
@@ -134,7 +136,7 @@ def test_a_likelihood_that_is_not_a_number_fails_the_sample(name: str, value: ob
     assert (caught.value.stage, caught.value.kind) == ("score", "InvalidLikelihood")
 
 
-def test_without_an_output_there_is_nothing_to_compare() -> None:
+def test_missing_output_fails_the_sample() -> None:
     models: Any = None
     with pytest.raises(SampleError, match="contains no log-likelihoods"):
         asyncio.run(
@@ -142,7 +144,7 @@ def test_without_an_output_there_is_nothing_to_compare() -> None:
         )
 
 
-def test_only_scorers_of_that_method_compare_likelihoods() -> None:
+def test_only_likelihood_scorers_compare_likelihoods() -> None:
     letters = StringEqualsMCQAScorer(type="string_equals_mcqa", ground_truth_choice="A", choices=("A", "B"))
     assert by_likelihood([letters]) == ()
     assert by_likelihood([letters, scorer()]) == (scorer(),)
@@ -160,9 +162,7 @@ def test_only_scorers_of_that_method_compare_likelihoods() -> None:
         (["y", "z"], [" y", " z"], "ground_truth_choice: found 'x', expected one of ['y', 'z']"),
     ],
 )
-def test_choices_that_cannot_be_compared_are_an_error_and_no_zero(
-    choices: list[Any], continuations: list[Any], message: str
-) -> None:
+def test_invalid_choices_fail_the_sample(choices: list[Any], continuations: list[Any], message: str) -> None:
     likelihoods = [Likelihood(str(text), -1.0, 1, False) for text in continuations]
     with pytest.raises(SampleError, match=re.escape(message)) as error:
         scored(scorer(), {"a": "x", "c": choices, "t": continuations}, raw_output(likelihoods))

@@ -1,4 +1,4 @@
-"""`rag_checker` from the sample to the scores, with a judge that keeps to simple rules."""
+"""`rag_checker` from sample to scores, with a judge that follows simple rules."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ ALL = {
 
 
 class Judge:
-    """Claims are sentences; a text entails the sentences it holds; `must` is required, `may` optional, the rest irrelevant.
+    """Judge with simple rules: claims are sentences, a text entails its sentences, `must` is required, `may` optional.
 
-    `instead` are replies that come first, whatever is asked.
+    `instead` contains replies that are returned first for any request.
     """
 
     key = "judge"
@@ -60,7 +60,7 @@ class Judge:
 
     @property
     def asked(self) -> list[dict[str, Any]]:
-        """What the judge was asked about, question by question."""
+        """Return the data of every request to the judge."""
         return [json.loads(str(request.input.messages[1].content)) for request in self.requests]
 
     async def predict(self, request: ModelRequest) -> ModelResponse:
@@ -117,7 +117,7 @@ def check(
     return asyncio.run(scorer.score(sample, answered(response, chunks), judge))
 
 
-def test_all_eleven_scores_of_one_answer() -> None:
+def test_all_eleven_scores_of_an_answer_are_computed() -> None:
     outcome = check(Judge())
     assert outcome.values == {
         "recall": 2 / 3,  # one, two
@@ -134,7 +134,7 @@ def test_all_eleven_scores_of_one_answer() -> None:
     }
 
 
-def test_claims_verdicts_and_every_call_are_kept() -> None:
+def test_claims_verdicts_and_calls_are_recorded() -> None:
     judge = Judge()
     metadata = check(judge).metadata
     assert metadata["target_claims"] == {"from": "judge", "claims": ["One", "Two", "Three"]}
@@ -149,7 +149,7 @@ def test_claims_verdicts_and_every_call_are_kept() -> None:
     json.dumps(metadata)
 
 
-def test_the_judge_sees_the_question_and_the_texts_as_data() -> None:
+def test_judge_gets_question_and_texts_as_json() -> None:
     judge = Judge()
     check(judge, response='One". Ünd', scores_to_compute=["faithfulness"])
     assert judge.asked[0] == {"question": "Which?", "text": 'One". Ünd'}
@@ -171,30 +171,30 @@ def test_the_judge_sees_the_question_and_the_texts_as_data() -> None:
         ([], 0),
     ],
 )
-def test_only_what_the_wanted_scores_need_is_asked(wanted: list[str], calls: int) -> None:
+def test_only_calls_for_the_requested_scores_are_made(wanted: list[str], calls: int) -> None:
     judge = Judge()
     assert list(check(judge, scores_to_compute=wanted).values) == wanted
     assert len(judge.requests) == calls
 
 
-def test_without_a_target_column_there_is_faithfulness_alone() -> None:
+def test_only_faithfulness_is_computed_without_target_column() -> None:
     assert check(Judge(), target_column=None).values == {"faithfulness": 3 / 4}
 
 
-def test_a_score_that_needs_a_target_is_refused_without_one() -> None:
+def test_score_that_needs_a_target_is_rejected_without_target_column() -> None:
     with pytest.raises(SpecError, match=r"recall, hallucination cannot be computed without 'target_column'"):
         check(Judge(), target_column=None, scores_to_compute=["recall", "faithfulness", "hallucination"])
 
 
 @pytest.mark.parametrize("chunks", [[], None])
-def test_without_chunks_scores_about_chunks_are_null(chunks: list[str] | None) -> None:
+def test_chunk_scores_are_null_without_chunks(chunks: list[str] | None) -> None:
     values = check(Judge(), chunks=chunks).values
     given = {name: value for name, value in values.items() if value is not None}
     assert given == {"recall": 2 / 3, "precision": 2 / 4, "f1_score": pytest.approx(4 / 7)}
     assert len(values) == 11
 
 
-def test_an_empty_answer_recalls_nothing_and_has_nothing_to_be_judged() -> None:
+def test_empty_answer_has_zero_recall_and_null_precision() -> None:
     values = check(Judge(), response=" ").values
     assert values["recall"] == 0.0
     assert values["claim_recall"] == 2 / 3
@@ -204,37 +204,37 @@ def test_an_empty_answer_recalls_nothing_and_has_nothing_to_be_judged() -> None:
 
 
 @pytest.mark.parametrize("target", [None, "", math.nan])
-def test_a_row_without_a_target_has_only_faithfulness(target: Any) -> None:
+def test_row_without_target_has_only_faithfulness(target: Any) -> None:
     values = check(Judge(), data={"answer": target}).values
     assert {name for name, value in values.items() if value is not None} == {"faithfulness"}
 
 
-def test_an_empty_chunk_counts_as_retrieved_and_costs_no_call() -> None:
+def test_empty_chunk_counts_as_retrieved_without_a_call() -> None:
     judge = Judge()
     values = check(judge, chunks=["One.", ""], scores_to_compute=["context_precision"]).values
     assert values == {"context_precision": 0.5}
     assert len(judge.requests) == 2
 
 
-def test_a_chunk_that_was_retrieved_twice_is_asked_about_once_and_counts_twice() -> None:
+def test_duplicate_chunk_is_judged_once_and_counted_twice() -> None:
     judge = Judge()
     values = check(judge, chunks=["One.", "Bad.", "One."], scores_to_compute=["context_precision"]).values
     assert values == {"context_precision": 2 / 3}
     assert len(judge.requests) == 1 + 2
 
 
-def test_many_claims_are_asked_about_in_parts() -> None:
+def test_many_claims_are_judged_in_batches() -> None:
     judge = Judge()
     claims = [f"C{number}" for number in range(2 * CLAIMS_PER_CALL + 1)]
     outcome = check(
         judge, response=". ".join(claims), chunks=["C0. C10."], scores_to_compute=["faithfulness"]
     )
     assert len(judge.requests) == 1 + 3
-    # C1 is a part of the text C10 as well, C0 and C10 are there in full.
+    # C1 is also a substring of C10; C0 and C10 are complete sentences.
     assert outcome.values == {"faithfulness": 3 / 11}
 
 
-def test_claims_of_the_data_set_are_not_extracted() -> None:
+def test_claims_in_the_dataset_are_not_extracted() -> None:
     judge = Judge()
     data = {"claims": '["One", "Four"]', "said": ["Two"]}
     outcome = check(
@@ -249,7 +249,7 @@ def test_claims_of_the_data_set_are_not_extracted() -> None:
     assert all("claims" in asked for asked in judge.asked)
 
 
-def test_the_claims_of_a_target_can_stand_for_its_text() -> None:
+def test_target_claims_can_replace_the_target_text() -> None:
     outcome = check(
         Judge(),
         data={"claims": ["One", "Four"]},
@@ -260,7 +260,7 @@ def test_the_claims_of_a_target_can_stand_for_its_text() -> None:
     assert outcome.values == {"precision": 1 / 4}
 
 
-def test_a_row_without_claims_of_its_own_has_them_extracted() -> None:
+def test_missing_claims_of_a_row_are_extracted() -> None:
     outcome = check(
         Judge(), data={"claims": None}, target_claims_column="claims", scores_to_compute=["recall"]
     )
@@ -272,7 +272,7 @@ def test_a_row_without_claims_of_its_own_has_them_extracted() -> None:
     ("mode", "recall", "precision"),
     [("all_claims", 2 / 4, 2 / 3), ("required_only", 1 / 1, 1 / 1), ("required_and_optional", 2 / 3, 2 / 2)],
 )
-def test_the_mode_says_which_claims_count(mode: str, recall: float, precision: float) -> None:
+def test_mode_selects_the_claims_that_count(mode: str, recall: float, precision: float) -> None:
     outcome = check(
         Judge(),
         data={"answer": "must a. may b. may c. so d."},
@@ -283,7 +283,7 @@ def test_the_mode_says_which_claims_count(mode: str, recall: float, precision: f
     assert outcome.values == {"recall": recall, "precision": precision}
 
 
-def test_labels_of_the_data_set_are_not_asked_for() -> None:
+def test_labels_in_the_dataset_are_used_without_a_judge_call() -> None:
     judge = Judge()
     outcome = check(
         judge,
@@ -298,12 +298,12 @@ def test_labels_of_the_data_set_are_not_asked_for() -> None:
     assert len(judge.requests) == 1
 
 
-def test_without_required_claims_recall_is_null() -> None:
+def test_recall_is_null_without_required_claims() -> None:
     outcome = check(Judge(), mode="required_only", scores_to_compute=["recall"])
     assert outcome.values == {"recall": None}
 
 
-def test_instructions_of_the_author_are_passed_on() -> None:
+def test_custom_instructions_are_sent_to_the_judge() -> None:
     judge = Judge()
     check(
         judge,
@@ -318,7 +318,7 @@ def test_instructions_of_the_author_are_passed_on() -> None:
     assert "Only numbers." not in systems[1]
 
 
-def test_an_unreadable_reply_is_asked_for_once_more_with_the_reason() -> None:
+def test_unreadable_reply_is_retried_once_with_the_reason() -> None:
     judge = Judge("I would rather not.")
     outcome = check(judge, scores_to_compute=["recall"])
     assert outcome.values == {"recall": 2 / 3}
@@ -335,7 +335,7 @@ def test_a_second_unreadable_reply_is_an_error_with_all_calls() -> None:
     assert len(caught.value.calls) == 3
 
 
-def test_a_judge_that_fails_is_an_error_of_the_sample() -> None:
+def test_failing_judge_fails_the_sample() -> None:
     failure = SampleError("rate limit", stage="solver", kind="RateLimit")
     with pytest.raises(JudgeError, match="judge 'judge': rate limit") as caught:
         check(Judge(failure))
@@ -370,15 +370,13 @@ def test_a_judge_that_fails_is_an_error_of_the_sample() -> None:
         ),
     ],
 )
-def test_columns_that_do_not_fit_fail_the_sample(
-    data: dict[str, Any], fields: dict[str, Any], message: str
-) -> None:
+def test_invalid_columns_fail_the_sample(data: dict[str, Any], fields: dict[str, Any], message: str) -> None:
     with pytest.raises(SampleError, match=message) as caught:
         check(Judge(), data=data, **fields)
     assert caught.value.stage == "score"
 
 
-def test_labels_need_their_claims() -> None:
+def test_labels_column_needs_a_claims_column() -> None:
     with pytest.raises(SpecError, match="'response_labels_column' needs 'response_claims_column'"):
         check(Judge(), response_labels_column="l")
 
@@ -391,7 +389,7 @@ def test_labels_need_their_claims() -> None:
         ('{"claims": ["a"]} I repeat: {"claims": ["a"]}', ["a"]),
     ],
 )
-def test_claims_are_read(reply: str, claims: list[str]) -> None:
+def test_claims_are_read_from_a_reply(reply: str, claims: list[str]) -> None:
     assert read_claims(reply) == claims
 
 
@@ -399,7 +397,7 @@ def test_claims_are_read(reply: str, claims: list[str]) -> None:
     "reply",
     ["", "a, b", '["a"]', '{"claims": "a"}', '{"claims": [1]}', '{"claims": ["a"]} {"claims": ["b"]}'],
 )
-def test_other_replies_hold_no_claims(reply: str) -> None:
+def test_reply_without_claims_is_unreadable(reply: str) -> None:
     with pytest.raises(UnreadableReplyError):
         read_claims(reply)
 
@@ -420,11 +418,11 @@ def test_other_replies_hold_no_claims(reply: str) -> None:
         ("neutral", "not a list"),
     ],
 )
-def test_labels_that_leave_a_claim_open_are_not_guessed(labels: Any, problem: str) -> None:
+def test_reply_with_a_missing_label_is_unreadable(labels: Any, problem: str) -> None:
     with pytest.raises(UnreadableReplyError, match=problem):
         read_labels(json.dumps({"labels": labels}), 2, VERDICTS)
 
 
-def test_labels_are_put_in_the_order_of_the_claims() -> None:
+def test_labels_are_returned_in_claim_order() -> None:
     entries = [{"claim": 2, "label": "Neutral"}, {"claim": 1, "label": " entailment"}]
     assert read_labels(json.dumps({"labels": entries}), 2, VERDICTS) == ["entailment", "neutral"]

@@ -1,4 +1,4 @@
-"""The eleven RAGChecker scores by hand, and the sums that they must add up to."""
+"""The eleven RAGChecker scores computed by hand, and the sums that they must satisfy."""
 
 from __future__ import annotations
 
@@ -41,35 +41,33 @@ BY_HAND = {
 
 
 @pytest.mark.parametrize("name", get_args(RagScore))
-def test_numbers_computed_by_hand(name: str) -> None:
+def test_scores_equal_those_computed_by_hand(name: str) -> None:
     assert rag_score(name, EXAMPLE) == pytest.approx(BY_HAND[name], rel=1e-15)
 
 
-def test_every_score_says_what_it_needs() -> None:
+def test_every_score_declares_its_checks() -> None:
     assert set(CHECKS) == set(get_args(RagScore))
 
 
 @pytest.mark.parametrize("name", get_args(RagScore))
-def test_without_claims_scores_are_null(name: str) -> None:
+def test_scores_are_null_without_claims(name: str) -> None:
     assert rag_score(name, Entailments()) is None
     assert rag_score(name, Entailments([], [], [], [])) is None
 
 
 @pytest.mark.parametrize("name", get_args(RagScore))
 @pytest.mark.parametrize("no_chunks", [[], [[], []]])
-def test_without_chunks_only_scores_without_chunks_are_computed(
-    name: str, no_chunks: list[list[bool]]
-) -> None:
+def test_chunk_scores_are_null_without_chunks(name: str, no_chunks: list[list[bool]]) -> None:
     found = Entailments(EXAMPLE.target_in_response, EXAMPLE.response_in_target, no_chunks, no_chunks)
     expected = BY_HAND[name] if name in ("recall", "precision", "f1_score") else None
     assert rag_score(name, found) == expected
 
 
-def test_nothing_right_and_nothing_complete_is_an_f1_of_zero() -> None:
+def test_f1_is_zero_if_recall_and_precision_are_zero() -> None:
     assert rag_score("f1_score", Entailments([False], [False])) == 0.0
 
 
-def test_nothing_retrieved_cannot_be_used() -> None:
+def test_context_utilization_is_null_without_retrieved_claims() -> None:
     found = Entailments(target_in_response=[True], target_in_chunks=[[False]])
     assert rag_score("context_utilization", found) is None
     assert rag_score("claim_recall", found) == 0.0
@@ -97,7 +95,7 @@ def score(name: str, found: Entailments) -> float:
 
 
 @given(entailments())
-def test_the_scores_are_shares_and_add_up(found: Entailments) -> None:
+def test_scores_are_proportions_and_add_up(found: Entailments) -> None:
     values = {name: rag_score(name, found) for name in CHECKS}
     assert all(value is None or 0.0 <= value <= 1.0 for value in values.values())
     assert [name for name, value in values.items() if value is None] in ([], ["context_utilization"])
@@ -108,7 +106,7 @@ def test_the_scores_are_shares_and_add_up(found: Entailments) -> None:
 
 
 @given(entailments(), st.randoms())
-def test_the_order_of_chunks_does_not_matter(found: Entailments, random: Random) -> None:
+def test_chunk_order_does_not_change_the_scores(found: Entailments, random: Random) -> None:
     assert found.target_in_chunks is not None
     assert found.response_in_chunks is not None
     order = list(range(len(found.target_in_chunks[0])))

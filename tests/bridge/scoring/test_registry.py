@@ -1,4 +1,4 @@
-"""A type of scorer is one file and one row: what is read, checked, previewed, run and computed asks its record."""
+"""A scorer type is one file and one row: reading, checks, preview and runs use its record."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def with_scorer(path: Path, **fields: object) -> Path:
     return path
 
 
-def test_every_scorer_that_a_task_may_have_can_be_run() -> None:
+def test_every_scorer_type_can_be_run() -> None:
     assert set(SCORER_TYPES) == set(SCORERS.values())
 
 
 @pytest.mark.engine
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_a_new_type_of_scorer_runs(engine: str, aigo: Run, written: Path, tmp_path: Path) -> None:
+def test_new_scorer_type_runs(engine: str, aigo: Run, written: Path, tmp_path: Path) -> None:
     rules = tmp_path / "model.rules"
     rules.write_text('{"default": true, "reply": "a z"}\n')
     command = ("run", written, "--engine", engine, "--model", f"scripted/{rules}", "--out", tmp_path / "out")
@@ -64,7 +64,7 @@ def test_a_new_type_of_scorer_runs(engine: str, aigo: Run, written: Path, tmp_pa
     assert [metric["values"] for metric in evidence["metrics"]] == [{"vocabulary": 0.5}]
 
 
-def test_it_is_checked_as_it_is_written(aigo: Run, written: Path) -> None:
+def test_fields_of_a_new_scorer_type_are_validated(aigo: Run, written: Path) -> None:
     assert aigo("validate", written).code == 0
     wrong = with_scorer(written, min_length=0, metrics=[{"type": "mean", "field": "known_word"}])
     said = aigo("validate", wrong)
@@ -80,13 +80,15 @@ def test_it_is_checked_as_it_is_written(aigo: Run, written: Path) -> None:
     assert "'type': 'known_words' is an aigo-bridge extension" in strict.out + strict.err
 
 
-def test_its_templates_are_checked_against_the_columns(aigo: Run, written: Path, tmp_path: Path) -> None:
+def test_templates_of_a_new_scorer_type_are_checked_for_unknown_columns(
+    aigo: Run, written: Path, tmp_path: Path
+) -> None:
     said = aigo("explain", with_scorer(written, expected="{{ sample.txt }}"))
     assert said.code == 2
     assert "`sample.txt` is not a column of the dataset" in said.err + said.out
 
 
-def test_it_is_previewed(aigo: Run, written: Path) -> None:
+def test_new_scorer_type_is_shown_in_the_preview(aigo: Run, written: Path) -> None:
     said = aigo("explain", written, "--json")
     (scorer,) = said.json["samples"][0]["scorers"]
     assert scorer["fields"] == {"expected": "a b c", "min_length": "1"}

@@ -1,4 +1,4 @@
-"""`string_equals` and `string_equals_mcqa`: exact, to the character."""
+"""`string_equals` and `string_equals_mcqa` compare exactly; `bleu` scores by n-grams."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def mcqa(answer: str, *, truth: str = "B", choices: Any = ("A", "B", "C"), data:
 
 
 @pytest.mark.parametrize(("null", "answer", "word"), [(None, "None", "null"), (math.nan, "nan", "missing")])
-def test_a_missing_value_equals_nothing(null: object, answer: str, word: str) -> None:
-    """A model that says `None` or `nan` is not right about a row without an answer; an author's own word for it counts."""
+def test_missing_ground_truth_fails_the_sample(null: object, answer: str, word: str) -> None:
+    """An answer `None` or `nan` is not correct for a row without ground truth, unless the task defines this word."""
     with pytest.raises(
         SampleError, match=rf"ground_truth: {{{{ sample\.a }}}} is {word} in this sample"
     ) as caught:
@@ -96,7 +96,7 @@ def test_equality_is_exact(answer: str, truth: object, score: float) -> None:
 
 
 @given(st.text(), st.text())
-def test_texts_are_equal_when_they_are_the_same(answer: str, truth: str) -> None:
+def test_only_identical_texts_are_equal(answer: str, truth: str) -> None:
     assert equals(said(answer), {"a": truth}).values["is_correct"] == float(answer == truth)
 
 
@@ -128,14 +128,14 @@ def test_a_value_is_compared_instead_of_the_answer() -> None:
         ),
     ],
 )
-def test_without_a_chat_completion_there_is_nothing_to_compare(output: SolverTrace | None) -> None:
+def test_output_without_chat_completion_fails_the_sample(output: SolverTrace | None) -> None:
     with pytest.raises(SampleError, match="no chat completion to compare") as caught:
         equals(output, {"a": "x"})
     assert (caught.value.stage, caught.value.kind) == ("score", "MissingValue")
     assert "`value`" in str(caught.value.hint)
 
 
-def test_a_missing_column_is_an_error_of_the_sample() -> None:
+def test_missing_column_fails_the_sample() -> None:
     with pytest.raises(SampleError, match="a") as caught:
         equals(said("x"), {"b": "x"})
     assert (caught.value.stage, caught.value.kind) == ("score", "TemplateError")
@@ -169,14 +169,14 @@ def test_only_the_first_character_counts(answer: str, predicted: str, score: flo
 @pytest.mark.parametrize(
     "choices", ["{{ sample.c }}", '["A", "B"]', "['A', 'B']", "{{ sample.c | tojson }}", "{{ sample.text }}"]
 )
-def test_choices_may_be_a_list_or_spell_one(choices: str) -> None:
+def test_choices_can_be_a_list_or_its_text(choices: str) -> None:
     outcome = mcqa("B", choices=choices, data={"c": ["A", "B"], "text": '["A", "B"]'})
     assert outcome.metadata["ground_truth_choices"] == ["A", "B"]
     assert outcome.metadata["completion_validity"] == "valid"
 
 
 @pytest.mark.parametrize("choices", ["AB", "{{ sample.missing }}", "[1, 2]", '{"A": 1}'])
-def test_choices_that_are_not_a_list_of_texts_are_an_error(choices: str) -> None:
+def test_invalid_choices_fail_the_sample(choices: str) -> None:
     with pytest.raises(SampleError, match="choices: ") as caught:
         mcqa("B", choices=choices)
     assert caught.value.stage == "score"
@@ -198,7 +198,7 @@ def test_validity_does_not_change_the_score() -> None:
         ("{{ model_outputs | length }}", "1"),
         ("{{ input_prompt }}", "Say it."),
         ("{{ trace.items | length }}", "2"),
-        # A name that the template sets somewhere, and reads where it is not set.
+        # A name that the template sets in one branch and reads in another.
         ("{% if sample.b is defined %}{% set messages = [] %}{% endif %}{{ messages | length }}", "2"),
         ("{% macro said(trace) %}{{ sample.a }}{% endmacro %}{{ said(1) }}", "x"),
         ("{% for message in messages %}{{ message.role }} {% endfor %}", "user assistant "),
@@ -206,14 +206,14 @@ def test_validity_does_not_change_the_score() -> None:
         ("{{ (trace is defined) and ('messages' in sample) }}", "False"),
     ],
 )
-def test_templates_see_the_answer_wherever_they_look_at_it(template: str, text: str) -> None:
-    """The views on the solver's output are not made for templates that do not name them."""
+def test_templates_can_read_the_answer_in_every_form(template: str, text: str) -> None:
+    """Views of the solver output are only created for templates that use them."""
     outcome = equals(said("yes"), {"a": "x"}, ground_truth=template)
     assert outcome.metadata == {"answer_gt": text, "answer_pred": "yes"}
     assert equals(said("yes"), {"a": "x"}, ground_truth="x", value=template).metadata["answer_pred"] == text
 
 
-def test_an_unknown_name_is_reported_with_the_known_ones() -> None:
+def test_unknown_name_is_reported_with_known_names() -> None:
     with pytest.raises(SampleError, match=r"`answr` is undefined; known: sample, solver_output, messages"):
         equals(said("yes"), {"a": "x"}, ground_truth="{{ answr }}")
     with pytest.raises(SampleError, match=r"`sample.b` is undefined; known: a"):
@@ -240,11 +240,11 @@ def bleu(answer: Any, truth: Any) -> Score:
         ("x", "y", 0.0),
     ],
 )
-def test_numbers_computed_by_hand(answer: str, truth: str, score: float) -> None:
+def test_bleu_scores_equal_those_computed_by_hand(answer: str, truth: str, score: float) -> None:
     assert bleu(answer, truth).values == {"bleu_score": pytest.approx(score, rel=1e-12)}
 
 
-def test_the_metadata_say_how_the_number_came_about() -> None:
+def test_bleu_metadata_contain_texts_and_signature() -> None:
     metadata = bleu("Hello, world!", "Hello , world !").metadata
     assert metadata["answer_gt"] == "Hello , world !"
     assert metadata["answer_pred"] == "Hello, world!"
@@ -252,28 +252,28 @@ def test_the_metadata_say_how_the_number_came_about() -> None:
         assert part in metadata["signature"]
 
 
-def test_punctuation_is_split_off() -> None:
+def test_bleu_separates_punctuation() -> None:
     assert bleu("Hello, world!", "Hello , world !").values == {"bleu_score": 1.0}
 
 
-def test_a_number_as_ground_truth_is_its_text() -> None:
+def test_bleu_accepts_a_number_as_ground_truth() -> None:
     assert bleu("42", 42).values == {"bleu_score": 1.0}
 
 
 @pytest.mark.parametrize("truth", ["", " \n"])
-def test_without_a_ground_truth_the_sample_is_not_scored(truth: str) -> None:
+def test_bleu_with_empty_ground_truth_fails_the_sample(truth: str) -> None:
     with pytest.raises(SampleError, match="ground truth is empty") as caught:
         bleu("a", truth)
     assert caught.value.stage == "score"
 
 
-def test_without_a_value_there_must_be_an_answer() -> None:
+def test_bleu_without_answer_or_value_fails_the_sample() -> None:
     scorer = Bleu(BleuScorer(type="bleu", ground_truth="a"))
     with pytest.raises(SampleError, match="no chat completion"):
         asyncio.run(scorer(Sample(0, {}), None, nobody))
 
 
-def test_without_sacrebleu_the_plan_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_sacrebleu_is_reported_with_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", None)
     with pytest.raises(
         UnsupportedPlanError, match=r"^scorer 'bleu' needs sacrebleu; run: pip install 'sacrebleu>=[0-9.]+'$"
@@ -291,10 +291,10 @@ WORDS = st.lists(st.sampled_from(["a", "b", "ü", "猫", "1,5", "x."]), min_size
 
 
 @given(WORDS, WORDS)
-def test_the_score_is_a_share(answer: str, truth: str) -> None:
+def test_bleu_score_is_between_0_and_1(answer: str, truth: str) -> None:
     assert 0.0 <= bleu(answer, truth).values["bleu_score"] <= 1.0
 
 
 @given(WORDS)
-def test_a_text_is_itself_exactly(text: str) -> None:
+def test_bleu_score_of_identical_texts_is_1(text: str) -> None:
     assert bleu(text, text).values["bleu_score"] == 1.0

@@ -1,4 +1,4 @@
-"""What older snippets of scorers are given: the model's last input, and what it gave."""
+"""Arguments of deprecated scorer snippets: the last model input and model output."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CHAT = trace(
 )
 
 
-def test_the_last_of_several_turns() -> None:
+def test_last_of_several_turns_is_returned() -> None:
     asked, said = last_call(CHAT)
     assert isinstance(asked, ChatCompletionInput)
     assert [(message.role, message.content) for message in asked.messages] == [
@@ -47,19 +47,19 @@ def test_the_last_of_several_turns() -> None:
     assert said == chat_output("2")
 
 
-def test_a_custom_task() -> None:
+def test_input_and_output_of_a_custom_task_are_returned() -> None:
     output = trace(CustomTaskInputMessage(content={"n": 2}), CustomTaskOutputMessage(content=[4]), raw=[[4]])
     assert last_call(output) == ({"n": 2}, [4])
     assert "input_prompt" not in variables(Sample(0, {}), output)
 
 
-def test_a_solver_that_asked_nothing() -> None:
+def test_solver_without_a_model_call_has_no_output() -> None:
     asked, said = last_call(trace(text_item("user", "hi")))
     assert [message.content for message in asked.messages] == ["hi"]
     assert said is None
 
 
-def test_a_group_has_no_last_answer() -> None:
+def test_group_of_answers_is_an_error() -> None:
     group: SolverOutput = GroupedSolverTrace(solver_outputs=[CHAT, CHAT])
     with pytest.raises(SampleError, match="a group of 2 answers, and the snippet takes a single one"):
         last_call(group)
@@ -79,11 +79,11 @@ def test_a_group_has_no_last_answer() -> None:
         ("def compute_scores(:", False),
     ],
 )
-def test_the_form_is_recognized_by_the_parameters(code: str, old: bool) -> None:
+def test_deprecated_function_is_recognized_by_its_parameters(code: str, old: bool) -> None:
     assert has_old_scores(code) is old
 
 
-def test_the_function_of_metrics() -> None:
+def test_name_of_the_metrics_function_is_found() -> None:
     assert metrics_function("def aggregate(scores): ...") == "aggregate"
     assert (
         metrics_function("def aggregate(scores): ...\ndef compute_metrics(scores): ...") == "compute_metrics"

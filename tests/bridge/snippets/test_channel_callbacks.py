@@ -1,4 +1,4 @@
-"""Snippets that call back: many wait at the same time, each fails for itself."""
+"""Snippets with callbacks: many wait concurrently, and each fails alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from aigo_bridge.snippets.process import WorkerProcess
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[SnippetHost]:
-    """For snippets that leave the worker alive."""
+    """Return a host for snippets that leave the worker alive."""
     host = SnippetHost(SnippetLimits(seconds=20))
     yield host
     host.close()
@@ -33,14 +33,14 @@ def shared() -> Iterator[SnippetHost]:
 
 @pytest.fixture
 def host() -> Iterator[SnippetHost]:
-    """For snippets that do not."""
+    """Return a host for snippets that may end the worker."""
     host = SnippetHost(SnippetLimits(seconds=20, memory_bytes=1 << 30))
     yield host
     host.close()
 
 
 class Asked:
-    """The runner's side of `model.ask`: doubles what it gets."""
+    """Runner side of `model.ask`, which doubles its argument."""
 
     def __init__(self, seconds: float = 0.0):
         self.seconds = seconds
@@ -77,12 +77,12 @@ TWICE = """
 """
 
 
-def test_a_snippet_gets_answers_of_the_runner(shared: SnippetHost) -> None:
+def test_snippet_receives_answers_of_its_callbacks(shared: SnippetHost) -> None:
     assert asyncio.run(call(shared, TWICE, 3)) == 12
     assert anyio.run(call, shared, TWICE, "ab", backend="trio") == "abababab"
 
 
-def test_more_calls_wait_at_the_same_time_than_may_work(host: SnippetHost) -> None:
+def test_more_calls_than_workers_can_wait_for_callbacks(host: SnippetHost) -> None:
     async def main() -> list[Any]:
         return await asyncio.gather(*[call(host, TWICE, i, ask=ask) for i in range(MOST_WORKERS + 4)])
 
@@ -91,8 +91,8 @@ def test_more_calls_wait_at_the_same_time_than_may_work(host: SnippetHost) -> No
     assert ask.most_at_once > MOST_WORKERS
 
 
-def test_workers_of_calls_that_call_back_are_used_again(host: SnippetHost) -> None:
-    """Two at a time, and plain ones between them: never more than the two workers that are needed."""
+def test_workers_of_calls_with_callbacks_are_reused(host: SnippetHost) -> None:
+    """Two concurrent calls with plain calls between them never need more than two workers."""
     source = "import os\nasync def f(model): return [await model.ask(0), os.getpid()][1]"
 
     async def main() -> set[int]:
@@ -113,7 +113,7 @@ def test_attributes_of_a_remote_are_plain_values(shared: SnippetHost) -> None:
     assert asyncio.run(main()) == ["m", {"n": 1}]
 
 
-def test_core_types_go_both_ways_and_keep_their_types(shared: SnippetHost) -> None:
+def test_core_types_keep_their_types_in_both_directions(shared: SnippetHost) -> None:
     async def respond(items: list[Any]) -> ModelResponse:
         assert [(item["type"], item["role"]) for item in items] == [("message", "user")]
         assert items[0]["content"][0]["type"] == "input_text"
@@ -136,7 +136,7 @@ def test_core_types_go_both_ways_and_keep_their_types(shared: SnippetHost) -> No
     assert isinstance(returned.raw_outputs[0], ChatCompletionModelOutput)
 
 
-def test_a_failure_is_told_to_the_snippet_which_may_go_on(shared: SnippetHost) -> None:
+def test_callback_error_is_raised_in_the_snippet_which_may_continue(shared: SnippetHost) -> None:
     async def fail(value: Any) -> Any:
         raise SampleError("the model failed: no", stage="solver", kind="Http500")
 
@@ -154,7 +154,7 @@ def test_a_failure_is_told_to_the_snippet_which_may_go_on(shared: SnippetHost) -
     assert caught.value.__cause__.kind == "Http500"
 
 
-def test_what_is_not_for_the_snippet_comes_out_as_it_is(shared: SnippetHost) -> None:
+def test_engine_exception_of_a_callback_is_not_seen_by_the_snippet(shared: SnippetHost) -> None:
     class LimitReached(Exception):  # noqa: N818
         pass
 
@@ -173,7 +173,7 @@ def test_what_is_not_for_the_snippet_comes_out_as_it_is(shared: SnippetHost) -> 
     assert asyncio.run(call(shared, TWICE, 1)) == 4
 
 
-def test_waiting_for_the_runner_is_not_the_snippets_time(host: SnippetHost) -> None:
+def test_waiting_for_a_callback_does_not_count_as_snippet_time(host: SnippetHost) -> None:
     assert asyncio.run(call(host, TWICE, 1)) == 4
     host.limits = SnippetLimits(seconds=0.8)
     assert asyncio.run(call(host, TWICE, 1, ask=Asked(0.7))) == 4
@@ -189,7 +189,7 @@ def test_waiting_for_the_runner_is_not_the_snippets_time(host: SnippetHost) -> N
         "import asyncio; asyncio.create_task(model.ask(1)); await asyncio.sleep(0); hang()",
     ],
 )
-def test_an_endless_call_is_stopped_and_only_that_one(host: SnippetHost, body: str) -> None:
+def test_only_the_endless_call_is_stopped(host: SnippetHost, body: str) -> None:
     source = f"""
         def hang():
             while True: pass
@@ -227,7 +227,7 @@ def test_an_endless_call_is_stopped_and_only_that_one(host: SnippetHost, body: s
         ("import asyncio; await asyncio.create_task(leave())", "SystemExit"),
     ],
 )
-def test_a_crash_is_one_calls_failure(host: SnippetHost, body: str, message: str) -> None:
+def test_crash_fails_only_its_call(host: SnippetHost, body: str, message: str) -> None:
     source = f"""
         async def f(model, value):
             await model.ask(value)
@@ -248,7 +248,7 @@ def test_a_crash_is_one_calls_failure(host: SnippetHost, body: str, message: str
     assert sorted(ask.questions) == sorted([*range(10), *[2 * i for i in range(10)]])
 
 
-def test_a_worker_that_dies_is_its_calls_failure_and_is_replaced(host: SnippetHost) -> None:
+def test_killed_worker_fails_only_its_call_and_is_replaced(host: SnippetHost) -> None:
     killed: list[int] = []
 
     async def kill(process: int) -> int:
@@ -262,7 +262,7 @@ def test_a_worker_that_dies_is_its_calls_failure_and_is_replaced(host: SnippetHo
     assert len(killed) == 1
 
 
-def test_a_fork_reads_no_request_and_gives_no_answer(host: SnippetHost) -> None:
+def test_forked_process_neither_reads_requests_nor_answers(host: SnippetHost) -> None:
     source = """
         import os
         async def f(model, value):
@@ -277,7 +277,7 @@ def test_a_fork_reads_no_request_and_gives_no_answer(host: SnippetHost) -> None:
     assert asyncio.run(call(host, TWICE, 5)) == 20
 
 
-def test_a_snippet_may_ask_several_at_once_and_give_up(shared: SnippetHost) -> None:
+def test_snippet_can_make_concurrent_calls_and_cancel_them(shared: SnippetHost) -> None:
     source = """
         import asyncio
         async def f(model, value):
@@ -304,8 +304,8 @@ def test_a_snippet_may_ask_several_at_once_and_give_up(shared: SnippetHost) -> N
     assert ask.cancelled
 
 
-def test_the_time_before_a_call_is_not_the_calls() -> None:
-    """A worker that had nothing to do for longer than a call may take is as good as a new one."""
+def test_idle_time_of_a_worker_does_not_count() -> None:
+    """A worker that was idle for longer than the time limit of a call still works."""
     host = SnippetHost(SnippetLimits(seconds=3))
     try:
         assert asyncio.run(call(host, TWICE, 1)) == 4
@@ -319,8 +319,8 @@ def workers() -> set[WorkerProcess]:
     return {each for each in gc.get_objects() if issubclass(type(each), WorkerProcess) and each.end.alive}
 
 
-def test_a_worker_that_the_ending_interpreter_takes_away_ends_its_thread_quietly() -> None:
-    """Finalizers run in the main thread while the thread that talks to the worker is still there."""
+def test_worker_removed_at_interpreter_exit_raises_no_thread_error() -> None:
+    """Finalizers run in the main thread while the thread of the worker is still alive."""
     before = workers()
     host = SnippetHost(SnippetLimits(seconds=20))
     raised: list[object] = []
@@ -352,7 +352,7 @@ def test_a_worker_that_the_ending_interpreter_takes_away_ends_its_thread_quietly
     assert raised == []
 
 
-def test_what_a_call_leaves_behind_ends_with_it(shared: SnippetHost) -> None:
+def test_background_tasks_end_with_their_call(shared: SnippetHost) -> None:
     source = """
         import asyncio
         left = []
@@ -372,7 +372,7 @@ def test_what_a_call_leaves_behind_ends_with_it(shared: SnippetHost) -> None:
     assert asyncio.run(call(shared, source)) == ["cancelled"]
 
 
-def test_a_cancelled_call_cancels_its_questions_and_ends_its_worker(host: SnippetHost) -> None:
+def test_cancelled_call_cancels_its_callbacks_and_ends_its_worker(host: SnippetHost) -> None:
     source = """
         import os
         async def f(model, value):
@@ -393,7 +393,7 @@ def test_a_cancelled_call_cancels_its_questions_and_ends_its_worker(host: Snippe
     assert not Path(f"/proc/{process}").exists()
 
 
-def test_another_event_loop_is_refused_with_the_reason(shared: SnippetHost) -> None:
+def test_callback_from_another_event_loop_is_rejected(shared: SnippetHost) -> None:
     source = """
         import asyncio
         async def f(model):
@@ -402,12 +402,12 @@ def test_another_event_loop_is_refused_with_the_reason(shared: SnippetHost) -> N
     assert "must be awaited on the event loop that runs the snippet" in asyncio.run(outcome(shared, source))
 
 
-def test_large_values_pass_in_both_directions(shared: SnippetHost) -> None:
+def test_large_values_are_sent_in_both_directions(shared: SnippetHost) -> None:
     text = "ä" * 3_000_000
     assert asyncio.run(call(shared, "async def f(m, x): return await m.ask(x)", text)) == text * 2
 
 
-def test_what_cannot_be_sent_is_an_error_of_the_input(shared: SnippetHost) -> None:
+def test_unserializable_input_is_an_error(shared: SnippetHost) -> None:
     with pytest.raises(SnippetError, match="its input cannot be sent as JSON"):
         asyncio.run(call(shared, TWICE, object()))
 
@@ -432,7 +432,7 @@ def test_two_event_loops_share_a_host(shared: SnippetHost) -> None:
 PID = "import os\nasync def f(model): return [os.getpid(), os.getcwd()]"
 
 
-def test_closing_leaves_no_process_and_no_folder(host: SnippetHost) -> None:
+def test_closing_the_host_removes_process_and_folder(host: SnippetHost) -> None:
     process, folder = asyncio.run(call(host, PID))
     host.close()
     assert not Path(f"/proc/{process}").exists()
@@ -448,16 +448,14 @@ def test_a_worker_that_died_between_calls_is_replaced(host: SnippetHost) -> None
     assert asyncio.run(call(host, TWICE, 1)) == 4
 
 
-def test_a_process_that_cannot_be_started_is_the_calls_failure(
-    host: SnippetHost, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_worker_that_cannot_start_fails_the_call(host: SnippetHost, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr("sys.executable", "/there/is/no/such/interpreter")
         assert "solver.py: cannot start a process for it" in asyncio.run(outcome(host, TWICE, 1))
     assert asyncio.run(call(host, TWICE, 1)) == 4
 
 
-def test_closing_fails_what_is_in_progress(host: SnippetHost) -> None:
+def test_closing_the_host_fails_calls_in_progress(host: SnippetHost) -> None:
     async def main() -> Any:
         async with asyncio.TaskGroup() as group:
             task = group.create_task(outcome(host, TWICE, 1, ask=Asked(3600)))
@@ -468,7 +466,7 @@ def test_closing_fails_what_is_in_progress(host: SnippetHost) -> None:
     assert asyncio.run(main()) == "solver.py: was stopped, as its worker was closed"
 
 
-def test_a_host_that_is_forgotten_takes_its_worker_along() -> None:
+def test_garbage_collected_host_ends_its_worker() -> None:
     process, _ = asyncio.run(call(SnippetHost(), PID))
     for _ in range(100):
         if not Path(f"/proc/{process}").exists():
@@ -477,7 +475,7 @@ def test_a_host_that_is_forgotten_takes_its_worker_along() -> None:
     pytest.fail("the worker lives on")
 
 
-def test_keys_files_and_descriptors_of_the_runner_are_not_there(
+def test_keys_files_and_descriptors_of_the_runner_are_not_visible(
     host: SnippetHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-this-must-not-be-seen")

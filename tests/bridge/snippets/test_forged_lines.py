@@ -1,4 +1,4 @@
-"""What a snippet writes into the pipes of its worker: it can fail its own call, and nothing else."""
+"""A snippet that writes into the pipes of its worker can only fail its own call."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def f(model, value):
 
 
 async def outcomes(host: SnippetHost, body: str) -> tuple[Any, list[Any]]:
-    """How a forging call ended, and others that shared its worker."""
+    """Return the outcomes of a forging call and of other calls on its worker."""
     snippet = Snippet(FORGER + indent(dedent(body), "    "), "f", "solver.py")
 
     async def one(value: int) -> Any:
@@ -83,7 +83,7 @@ async def outcomes(host: SnippetHost, body: str) -> tuple[Any, list[Any]]:
         "forge('[\"value\", MINE, 1]', '[\"value\", MINE, 2]')",
     ],
 )
-def test_a_forged_line_is_its_own_calls_failure(host: SnippetHost, body: str) -> None:
+def test_forged_line_fails_only_its_call(host: SnippetHost, body: str) -> None:
     bad, good = asyncio.run(outcomes(host, body))
     assert bad == "solver.py: wrote something else than its answer into the pipe for answers" or bad == 1
     assert good == [4 * value for value in range(1, 6)]
@@ -96,13 +96,13 @@ def test_a_forged_line_is_its_own_calls_failure(host: SnippetHost, body: str) ->
         'forge(\'["call", MINE, 77, "ask", [1], {}]\')\nhang()',
     ],
 )
-def test_no_line_stops_the_runners_clock(host: SnippetHost, body: str) -> None:
+def test_forged_line_does_not_stop_the_time_limit(host: SnippetHost, body: str) -> None:
     bad, good = asyncio.run(outcomes(host, body))
     assert bad == "solver.py: took longer than 1 s and was stopped"
     assert good == [4 * value for value in range(1, 6)]
 
 
-def test_processes_are_counted_as_for_plain_calls(host: SnippetHost) -> None:
+def test_process_limit_applies_to_calls_with_callbacks(host: SnippetHost) -> None:
     body = """
         import time
         for _ in range(150):
@@ -116,13 +116,13 @@ def test_processes_are_counted_as_for_plain_calls(host: SnippetHost) -> None:
     assert good == [4 * value for value in range(1, 6)]
 
 
-def test_a_question_with_other_arguments_is_told_to_the_snippet(host: SnippetHost) -> None:
+def test_callback_with_wrong_arguments_raises_in_the_snippet(host: SnippetHost) -> None:
     bad, _ = asyncio.run(outcomes(host, "await model.ask(1, 2)"))
     assert "ask: too many positional arguments (line" in bad
 
 
 @pytest.mark.parametrize("with_callbacks", [True, False])
-def test_a_reply_has_a_bound_and_the_message_says_what_to_do(
+def test_too_large_reply_is_an_error_with_a_fix(
     host: SnippetHost, monkeypatch: pytest.MonkeyPatch, with_callbacks: bool
 ) -> None:
     monkeypatch.setattr(protocol, "LARGEST_REPLY", 1_000_000)
@@ -143,7 +143,7 @@ def test_a_reply_has_a_bound_and_the_message_says_what_to_do(
     )
 
 
-def test_a_fault_of_ours_fails_its_call_alone(host: SnippetHost, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_internal_error_fails_only_its_call(host: SnippetHost, monkeypatch: pytest.MonkeyPatch) -> None:
     def fault(self: Any, lines: Any) -> None:
         raise ZeroDivisionError("oh")
 
@@ -154,7 +154,7 @@ def test_a_fault_of_ours_fails_its_call_alone(host: SnippetHost, monkeypatch: py
     assert asyncio.run(host.call(Snippet("def f(): return 1", "f", "s"), callbacks={})) == 1
 
 
-# Whatever stands in the pipe
+# Any content of the pipe
 
 NUMBERS: st.SearchStrategy[Any] = st.sampled_from(
     [0, 0, 0, 1, -1, 2**53, 10**30, True, None, 0.0, "0", [], 1e999]
@@ -182,7 +182,7 @@ LINES = st.one_of(MESSAGES.map(lambda each: json.dumps(each).encode()), st.binar
 
 
 class PipeWorker(channel.Channel):
-    """In place of a worker process: it says what it is given, and then nothing, or it ends."""
+    """Replacement for a worker process that writes the given lines and then stays silent or ends."""
 
     given: tuple[bytes, ...] = ()
     stays = False
@@ -215,7 +215,7 @@ class PipeWorker(channel.Channel):
 
 
 class End:
-    """As the finalizer of a worker."""
+    """Replacement for the finalizer of a worker."""
 
     alive = True
 
@@ -229,7 +229,7 @@ class End:
 
 @given(st.lists(LINES, max_size=6), st.booleans(), st.booleans())
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_a_worker_says_every_call_ends(
+def test_every_call_ends_for_any_worker_output(
     monkeypatch: pytest.MonkeyPatch, said: list[bytes], begins: bool, stays: bool
 ) -> None:
     monkeypatch.setattr("aigo_bridge.snippets.host.Channel", PipeWorker)
@@ -257,6 +257,6 @@ def test_whatever_a_worker_says_every_call_ends(
 
 
 @given(LINES | st.binary(max_size=200))
-def test_a_line_is_read_or_refused(line: bytes) -> None:
+def test_any_line_is_read_or_rejected(line: bytes) -> None:
     with suppress(LineError, TooLargeReplyError):
         read_line(line)

@@ -1,4 +1,4 @@
-"""Calls that nobody waits for are stopped; a slow snippet holds nobody up; nothing outlives the runner."""
+"""Cancelled calls are stopped, slow snippets do not delay others, and no process outlives the runner."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LOOPING = Snippet(MARK + "while True: pass", "f", "looping")
 
 @pytest.fixture(autouse=True)
 def _folders_of_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers, here and of processes that are started here, have their folders in `tmp_path`."""
+    """Put the folders of workers, also those of child processes, in `tmp_path`."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
 
@@ -48,7 +48,7 @@ def host() -> Iterator[SnippetHost]:
 
 
 def number_in(folder: Path) -> int:
-    """The number of the process that has said it."""
+    """Return the process ID that the snippet wrote."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         for mark in folder.glob("aigo-snippet-*/mark"):
@@ -59,7 +59,7 @@ def number_in(folder: Path) -> int:
 
 
 def ended(process: int) -> bool:
-    # Counted in looks, not in seconds: the clock of a virtual machine that was paused jumps.
+    # Counts attempts instead of seconds, because the clock of a paused virtual machine jumps.
     for _ in range(500):
         try:
             if Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
@@ -88,7 +88,7 @@ def test_a_cancelled_call_returns_at_once_and_its_snippet_is_killed(
     assert host.call_blocking(QUICK, (3,), {}) == 3
 
 
-def test_a_call_that_waits_for_its_turn_can_be_cancelled(host: SnippetHost) -> None:
+def test_queued_call_can_be_cancelled(host: SnippetHost) -> None:
     slow = Snippet("import time\ndef f(): time.sleep(50)", "f", "slow")
 
     async def main() -> None:
@@ -104,7 +104,7 @@ def test_a_call_that_waits_for_its_turn_can_be_cancelled(host: SnippetHost) -> N
     assert host.call_blocking(QUICK, (4,), {}) == 4
 
 
-def test_a_slow_snippet_does_not_hold_up_the_others(host: SnippetHost) -> None:
+def test_slow_snippet_does_not_delay_others(host: SnippetHost) -> None:
     slow = Snippet("import time\ndef f(): time.sleep(50)", "f", "slow")
 
     async def main() -> list[int]:
@@ -136,7 +136,7 @@ def test_quick_calls_share_one_worker(host: SnippetHost) -> None:
     assert len(asyncio.run(main())) <= MOST_WORKERS
 
 
-def test_closing_ends_calls_in_progress(host: SnippetHost, tmp_path: Path) -> None:
+def test_closing_the_host_stops_calls_in_progress(host: SnippetHost, tmp_path: Path) -> None:
     raised: list[SnippetError] = []
 
     def work() -> None:
@@ -153,7 +153,7 @@ def test_closing_ends_calls_in_progress(host: SnippetHost, tmp_path: Path) -> No
     assert ended(process)
 
 
-def test_a_call_with_callbacks_that_loops_is_stopped_when_it_is_cancelled(tmp_path: Path) -> None:
+def test_cancelled_endless_call_with_callbacks_is_stopped(tmp_path: Path) -> None:
     host = SnippetHost(SnippetLimits(seconds=3600))
     numbers: list[int] = []
 
@@ -171,7 +171,7 @@ def test_a_call_with_callbacks_that_loops_is_stopped_when_it_is_cancelled(tmp_pa
 
 
 def runner(folder: Path, body: str, call: str) -> tuple[subprocess.Popen[str], int]:
-    """A process that calls a snippet, and the number of the process that runs it."""
+    """Start a process that calls a snippet; return it and the process ID of its worker."""
     source = f"""
         import asyncio
         from aigo_bridge.snippets import Snippet, SnippetHost
@@ -203,7 +203,7 @@ def test_an_interrupted_runner_ends_at_once(tmp_path: Path, call: str) -> None:
     "loop",
     [
         "while True: pass",
-        # Holds the interpreter's lock for ever: nothing inside that process can notice anything.
+        # Holds the interpreter lock forever, so no other thread of that process can run.
         "import re; re.match('(a*)*b', 'a' * 64)",
         "subprocess.run(['sleep', '1000'])",
     ],
@@ -229,7 +229,7 @@ def in_session(process: int, leader: int) -> bool:
 
 
 @pytest.mark.parametrize("with_callbacks", [False, True])
-def test_what_is_stopped_names_its_file(with_callbacks: bool) -> None:
+def test_stopped_snippet_is_reported_with_its_file(with_callbacks: bool) -> None:
     snippet = Snippet("def f():\n    while True: pass\n", "f", "x_snippet").at(("t.yaml", 7))
     host = SnippetHost(SnippetLimits(seconds=0.5))
     try:

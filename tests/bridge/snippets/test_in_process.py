@@ -17,7 +17,7 @@ def host() -> SnippetHost:
     return SnippetHost(in_process=True)
 
 
-def test_the_process_is_this_one(host: SnippetHost) -> None:
+def test_snippet_runs_in_the_same_process(host: SnippetHost) -> None:
     assert (
         host.call_blocking(Snippet("import os\ndef f(): return os.getpid()", "f", "s"), (), {}) == os.getpid()
     )
@@ -34,7 +34,7 @@ def test_async_functions_and_callbacks_work(host: SnippetHost) -> None:
     assert asyncio.run(main()) == [0, 2]
 
 
-def test_errors_read_as_those_of_a_worker() -> None:
+def test_errors_equal_those_of_a_worker() -> None:
     snippet = Snippet("def f():\n    return 1 / 0", "f", "scorer")
     messages = []
     for in_process in (True, False):
@@ -58,7 +58,7 @@ def test_arguments_are_copies_as_in_a_worker(host: SnippetHost) -> None:
     assert value == [1]
 
 
-def test_what_is_not_for_the_snippet_comes_out_as_it_is(host: SnippetHost) -> None:
+def test_engine_exception_of_a_callback_is_raised_unchanged(host: SnippetHost) -> None:
     class LimitError(Exception):
         pass
 
@@ -79,7 +79,7 @@ def test_what_is_not_for_the_snippet_comes_out_as_it_is(host: SnippetHost) -> No
 
 
 @pytest.mark.parametrize("in_process", [True, False])
-def test_errors_tell_the_file_and_its_line(in_process: bool) -> None:
+def test_errors_contain_file_and_line(in_process: bool) -> None:
     host = SnippetHost(in_process=in_process)
     snippet = Snippet("def f():\n    return 1 / 0", "f", "scorer", origin="tasks/scorer.py", first_line=11)
     with pytest.raises(SnippetError) as caught:
@@ -93,8 +93,8 @@ def test_errors_tell_the_file_and_its_line(in_process: bool) -> None:
     host.close()
 
 
-def test_a_blocking_call_works_where_an_event_loop_is_running(host: SnippetHost) -> None:
-    """Engines compute metrics, and so call the author's code, inside their own loop."""
+def test_blocking_call_works_inside_a_running_event_loop(host: SnippetHost) -> None:
+    """Engines compute metrics, and so run task code, inside their own event loop."""
 
     async def inside() -> Any:
         return host.call_blocking(Snippet("async def f(): return 3", "f", "s"), (), {})

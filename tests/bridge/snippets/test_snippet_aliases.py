@@ -1,4 +1,4 @@
-"""The vendor's module names resolve to our types in a process that asks for it, and nowhere else."""
+"""The platform's module names resolve to aigo-bridge's types, only in processes that install the aliases."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run(code: str, *, path: Path | None = None) -> str:
     return done.stdout.strip()
 
 
-def test_published_imports_resolve_to_our_types() -> None:
+def test_published_imports_resolve_to_aigo_bridge_types() -> None:
     run(
         """
         from aigo_bridge.snippets.snippet import install_aliases
@@ -39,7 +39,7 @@ def test_published_imports_resolve_to_our_types() -> None:
     )
 
 
-def test_our_modules_are_not_loaded_twice_under_another_name() -> None:
+def test_modules_are_not_loaded_again_under_published_names() -> None:
     run(
         """
         from aigo_bridge.snippets.snippet import install_aliases
@@ -54,7 +54,7 @@ def test_our_modules_are_not_loaded_twice_under_another_name() -> None:
     )
 
 
-def test_nothing_is_installed_without_asking() -> None:
+def test_aliases_are_not_installed_by_default() -> None:
     run(
         """
         import sys
@@ -64,7 +64,7 @@ def test_nothing_is_installed_without_asking() -> None:
     )
 
 
-def test_an_installed_package_comes_first(tmp_path: Path) -> None:
+def test_installed_package_is_preferred_to_aliases(tmp_path: Path) -> None:
     package = tmp_path / "latticeflow" / "core"
     package.mkdir(parents=True)
     (package / "dtypes.py").write_text("REAL = True\n")
@@ -80,7 +80,7 @@ def test_an_installed_package_comes_first(tmp_path: Path) -> None:
     )
 
 
-def test_importing_the_types_loads_no_engine_and_no_result_io() -> None:
+def test_importing_types_loads_no_engine_and_no_result_io() -> None:
     loaded = run("import sys, aigo_bridge.dtypes; print(*sys.modules)").split()
     for name in (
         "inspect_ai",

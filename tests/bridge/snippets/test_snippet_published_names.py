@@ -1,4 +1,4 @@
-"""Names of the platform's modules: those that have a meaning here are offered, the others are told before anything runs."""
+"""Names of the platform's modules are available if supported, and reported before a run otherwise."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def test_published_names_work_in_snippets(aigo: Run, task: Path, engine: str) ->
     assert sample["trials"][0]["scores"][0]["values"] == {"right": True}
 
 
-def test_a_name_that_is_not_offered_is_told_before_the_run(aigo: Run, task: Path) -> None:
-    """With its file, line and column; all of them at once, and no model is asked."""
+def test_unavailable_name_is_reported_before_the_run(aigo: Run, task: Path) -> None:
+    """All names are reported together with file, line and column, before a model call."""
     solver = task.parent / "solver.py"
     solver.write_text(SOLVER.replace("RawSample, SolverTrace", "RawSample, SolverTraces, RESULT_TYPES"))
 
@@ -85,7 +85,7 @@ def test_a_name_that_is_not_offered_is_told_before_the_run(aigo: Run, task: Path
         assert not (task.parent / "out").exists()
 
 
-def test_code_that_config_brings_is_checked_too(aigo: Run, task: Path) -> None:
+def test_code_from_config_is_checked(aigo: Run, task: Path) -> None:
     extra = "from latticeflow.core.dtypes import Nothing"
 
     done = aigo("run", task, "--model", "scripted/m.jsonl", "--config", f"extra={extra}")
@@ -115,7 +115,7 @@ def told(code: str) -> list[tuple[int | None, int | None, str]]:
         ("def g():\n    from latticeflow.core.dtypes import Nope", (2, 41)),
     ],
 )
-def test_every_way_to_name_something_is_seen(code: str, place: tuple[int, int]) -> None:
+def test_every_form_of_import_and_access_is_checked(code: str, place: tuple[int, int]) -> None:
     ((line, column, message),) = told(code)
     assert (line, column) == place
     assert message.endswith(".dtypes' does not provide 'Nope'")
@@ -130,7 +130,7 @@ def test_every_way_to_name_something_is_seen(code: str, place: tuple[int, int]) 
         "from latticeflow.core import utils",
     ],
 )
-def test_modules_that_are_not_here_are_told(code: str) -> None:
+def test_unavailable_modules_are_reported(code: str) -> None:
     ((_, _, message),) = told(code)
     assert message.startswith("module 'latticeflow.")
 
@@ -147,11 +147,11 @@ def test_modules_that_are_not_here_are_told(code: str) -> None:
         "from latticeflow.core.dtypes import Trace as m\nm.Nope",
     ],
 )
-def test_what_is_fine_is_left_alone(code: str) -> None:
+def test_available_and_guarded_names_are_accepted(code: str) -> None:
     assert told(code) == []
 
 
-def test_conversions_between_the_message_formats() -> None:
+def test_message_formats_are_converted() -> None:
     chat = dtypes.ChatCompletionInput(
         messages=[
             dtypes.ChatCompletionInputMessage(role="system", content="be brief"),
@@ -187,7 +187,7 @@ def test_conversions_between_the_message_formats() -> None:
     assert not dtypes.is_trace_item("text")
 
 
-def test_keys() -> None:
+def test_keys_are_sanitized_and_validated() -> None:
     assert dtypes.sanitize_key(" GPT-4.1 nano! ") == "gpt-4-1-nano"
     assert dtypes.sanitize_key("a_b") == "a_b"
     with pytest.raises(ValueError, match="cannot contain any character of '--'"):
@@ -196,7 +196,7 @@ def test_keys() -> None:
     assert not any(map(dtypes.is_valid_key, ["", "a b", "a$b", "x" * 251, "a\n"]))
 
 
-def test_what_was_made_says_so_as_solvers_do() -> None:
+def test_appended_messages_are_marked_as_synthetic() -> None:
     trace = dtypes.SolverTrace(trace=dtypes.Trace(items=[]), raw_outputs=[])
     trace.append_user_message("hi")
     (message,) = trace.items

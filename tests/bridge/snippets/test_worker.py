@@ -1,4 +1,4 @@
-"""Author's snippets in their worker process: what they can do, and how they fail."""
+"""Snippets in their worker process: abilities and failures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def call(host: SnippetHost, source: str, *args: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[SnippetHost]:
-    """A worker for snippets that leave it alive."""
+    """Return a host for snippets that leave the worker alive."""
     host = SnippetHost(SnippetLimits(seconds=20))
     yield host
     host.close()
@@ -40,14 +40,14 @@ def shared() -> Iterator[SnippetHost]:
 
 @pytest.fixture
 def host() -> Iterator[SnippetHost]:
-    """A worker for snippets that do not; one second has to be enough for it."""
+    """Return a host for snippets that may end the worker."""
     host = SnippetHost(SnippetLimits(seconds=20, memory_bytes=1 << 30))
     yield host
     host.close()
 
 
 def impatient(host: SnippetHost) -> None:
-    """One second a call from now on; the worker has started before."""
+    """Limit calls to one second after the worker has started."""
     assert call(host, "def f(): return 1") == 1
     host.limits = SnippetLimits(seconds=1, memory_bytes=1 << 30)
 
@@ -67,15 +67,15 @@ def test_sync_and_async_functions_are_called(shared: SnippetHost) -> None:
     "value",
     [None, True, 0, -1.5, 10**30, "", "ä\u2028\n\x00🧙", [], [[1], {}], {"a": {"b": [None]}}, "\ud800"],
 )
-def test_json_values_go_there_and_back(shared: SnippetHost, value: Any) -> None:
+def test_json_values_are_sent_and_returned_unchanged(shared: SnippetHost, value: Any) -> None:
     assert call(shared, "def f(x): return x", value) == value
 
 
-def test_nan_goes_there_and_back(shared: SnippetHost) -> None:
+def test_nan_is_sent_and_returned(shared: SnippetHost) -> None:
     assert math.isnan(call(shared, "def f(x):\n assert x != x\n return x", math.nan))
 
 
-def test_core_types_arrive_as_such(shared: SnippetHost) -> None:
+def test_core_types_keep_their_types(shared: SnippetHost) -> None:
     output = ChatCompletionModelOutput.model_validate(
         {"choices": [{"message": {"role": "assistant", "content": "hi"}}]}
     )
@@ -90,7 +90,7 @@ def test_core_types_arrive_as_such(shared: SnippetHost) -> None:
     assert call(shared, source, trace) == ["hello", "hi"]
 
 
-def test_printing_does_not_disturb_the_answers(shared: SnippetHost) -> None:
+def test_printed_output_does_not_change_the_answers(shared: SnippetHost) -> None:
     source = """
         import os, sys
         print("at import")
@@ -104,7 +104,7 @@ def test_printing_does_not_disturb_the_answers(shared: SnippetHost) -> None:
     assert [call(shared, source) for _ in range(3)] == ["real"] * 3
 
 
-def test_globals_live_as_long_as_the_worker(shared: SnippetHost) -> None:
+def test_globals_are_kept_between_calls_of_a_worker(shared: SnippetHost) -> None:
     source = "seen = []\ndef f(x):\n    seen.append(x)\n    return list(seen)"
     assert [call(shared, source, x) for x in (1, 2)] == [[1], [1, 2]]
 
@@ -134,25 +134,25 @@ def test_globals_live_as_long_as_the_worker(shared: SnippetHost) -> None:
         ("def f():\n    x = []\n    for _ in range(100000): x = [x]\n    return x", "nested too deeply"),
     ],
 )
-def test_a_failure_is_told_with_the_snippets_own_line(shared: SnippetHost, source: str, message: str) -> None:
+def test_error_is_reported_with_the_snippet_line(shared: SnippetHost, source: str, message: str) -> None:
     with pytest.raises(SnippetError) as caught:
         call(shared, source)
     assert message in str(caught.value)
     assert call(shared, "def f(): return 'still there'") == "still there"
 
 
-def test_a_huge_message_is_cut(shared: SnippetHost) -> None:
+def test_huge_error_message_is_shortened(shared: SnippetHost) -> None:
     with pytest.raises(SnippetError) as caught:
         call(shared, "def f(): raise ValueError('x' * 10_000_000)")
     assert len(str(caught.value)) < 20_000
 
 
-def test_what_cannot_be_sent_is_an_error_of_the_snippets_input(shared: SnippetHost) -> None:
+def test_unserializable_input_is_an_error(shared: SnippetHost) -> None:
     with pytest.raises(SnippetError, match="its input cannot be sent as JSON: Object of type object"):
         call(shared, "def f(x): pass", object())
 
 
-def test_numbers_of_numpy_become_plain_ones(shared: SnippetHost) -> None:
+def test_numpy_numbers_are_converted(shared: SnippetHost) -> None:
     source = """
         import numpy as np
         def f():
@@ -161,7 +161,7 @@ def test_numbers_of_numpy_become_plain_ones(shared: SnippetHost) -> None:
     assert call(shared, source) == {"mean": 0.5, "n": 3, "ok": True, "all": [0, 1, 2]}
 
 
-def test_large_values_pass_in_both_directions(shared: SnippetHost) -> None:
+def test_large_values_are_sent_in_both_directions(shared: SnippetHost) -> None:
     text = "ä" * 3_000_000
     assert call(shared, "def f(x): return x", text) == text
 
@@ -203,21 +203,21 @@ def test_an_endless_snippet_is_stopped_in_time(host: SnippetHost, source: str) -
         ("def f():\n    x = []\n    while True: x.append(bytearray(1 << 26))", "ran out of memory"),
     ],
 )
-def test_a_crash_is_an_error_and_the_next_call_works(host: SnippetHost, source: str, message: str) -> None:
+def test_crash_fails_its_call_and_the_next_call_works(host: SnippetHost, source: str, message: str) -> None:
     with pytest.raises(SnippetError) as caught:
         call(host, source)
     assert message in str(caught.value)
     assert call(host, "def f(x): return x", "alive") == "alive"
 
 
-def test_a_fork_that_comes_back_gives_no_second_answer(host: SnippetHost) -> None:
+def test_forked_process_does_not_answer_twice(host: SnippetHost) -> None:
     forking = "import os\ndef f(x):\n    os.fork()\n    return x"
     for number in range(10):
         assert call(host, forking, number) == number
         assert call(host, "def f(x): return x", -number) == -number
 
 
-def test_a_crash_is_noticed_although_a_child_lives_on(host: SnippetHost) -> None:
+def test_crash_is_detected_while_a_child_process_is_alive(host: SnippetHost) -> None:
     source = """
         import os, time
         def f():
@@ -242,7 +242,7 @@ def session_of(process: int) -> int | None:
         return None
 
 
-def test_an_answer_that_nobody_asked_for_is_not_taken_for_one(host: SnippetHost) -> None:
+def test_forged_answer_is_an_error(host: SnippetHost) -> None:
     source = """
         import os
         def f():
@@ -259,7 +259,7 @@ def test_an_answer_that_nobody_asked_for_is_not_taken_for_one(host: SnippetHost)
 
 
 def gone(process: int) -> bool:
-    """Whether a process has ended (or is only waiting for its new parent to notice)."""
+    """Return whether a process has ended or is a zombie."""
     for _ in range(100):
         try:
             if Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
@@ -270,7 +270,7 @@ def gone(process: int) -> bool:
     return False
 
 
-def test_closing_leaves_no_process_and_no_folder(host: SnippetHost) -> None:
+def test_closing_the_host_removes_process_and_folder(host: SnippetHost) -> None:
     process, folder = call(host, "import os\ndef f(): return [os.getpid(), os.getcwd()]")
     assert Path(folder).is_dir()
     host.close()
@@ -279,7 +279,7 @@ def test_closing_leaves_no_process_and_no_folder(host: SnippetHost) -> None:
     assert call(host, "import os\ndef f(): return os.getpid()") != process
 
 
-def test_a_host_that_is_forgotten_takes_its_worker_along() -> None:
+def test_garbage_collected_host_ends_its_worker() -> None:
     process = SnippetHost().call_blocking(snippet("import os\ndef f(): return os.getpid()"), (), {})
     assert gone(process)
 
@@ -287,26 +287,26 @@ def test_a_host_that_is_forgotten_takes_its_worker_along() -> None:
 def test_a_worker_that_died_between_calls_is_replaced(host: SnippetHost) -> None:
     process = call(host, "import os\ndef f(): return os.getpid()")
     os.kill(process, signal.SIGKILL)
-    # A zombie whose other threads are still ending cannot be waited for yet: then its parent does not know either.
+    # A zombie whose other threads are still ending cannot be waited for yet, not even by its parent.
     os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
     assert call(host, "def f(): return 1") == 1
 
 
-def test_many_hosts_have_together_no_more_workers_than_one_may() -> None:
-    """What has nothing to do ends for what has: a run may have a hundred specifications with code."""
+def test_worker_limit_applies_to_all_hosts_together() -> None:
+    """Idle workers are stopped for busy hosts, because a run may have a hundred specifications with code."""
     hosts = [SnippetHost(SnippetLimits(seconds=20)) for _ in range(MOST_WORKERS + 6)]
     try:
         source = "import os\ndef f(): return os.getpid()"
         processes = [call(host, source) for host in hosts]
         alive = [process for process in processes if Path(f"/proc/{process}").exists()]
         assert len(alive) <= MOST_WORKERS
-        assert call(hosts[0], source) not in processes  # one that was ended has another when it needs it
+        assert call(hosts[0], source) not in processes  # a host whose worker was stopped gets a new one
     finally:
         for host in hosts:
             host.close()
 
 
-def test_two_hosts_work_side_by_side() -> None:
+def test_two_hosts_work_concurrently() -> None:
     hosts = [SnippetHost(SnippetLimits(seconds=20)) for _ in range(2)]
     found: dict[int, list[int]] = {}
 
@@ -368,7 +368,7 @@ def test_a_cancelled_call_does_not_wait_for_the_snippet(host: SnippetHost) -> No
     assert call(host, "def f(): return 'after'") == "after"
 
 
-def test_many_open_files_of_the_runner_are_no_matter(host: SnippetHost) -> None:
+def test_calls_work_with_many_open_files_in_the_runner(host: SnippetHost) -> None:
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,4 +1,4 @@
-"""What the solver `agent_solver` asks of an engine's agents, and what it makes of their work."""
+"""Tasks that `agent_solver` gives to an engine's agents, and conversion of their results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INPUT = {"type": "chat_completion", "input_messages": [{"role": "user", "content
 
 @dataclass
 class Runner:
-    """Does nothing, and notes what it was to do."""
+    """Runner that only records its tasks."""
 
     result: AgentResult
     tasks: list[AgentTask] = field(default_factory=list)
@@ -41,7 +41,7 @@ def worked(
     return runner.tasks[0], output
 
 
-def test_an_agent_has_its_messages_tools_and_files() -> None:
+def test_agent_task_has_messages_tools_and_files() -> None:
     task, _ = worked(
         {"q": "Why?", "files": {"a": "1"}, "role": "a clerk"},
         name="chief",
@@ -64,7 +64,7 @@ def test_an_agent_has_its_messages_tools_and_files() -> None:
     assert (task.files, task.output_files, task.message_limit) == ({"a": "1"}, ["a", "b"], 9)
 
 
-def test_files_may_be_templates() -> None:
+def test_agent_files_can_be_templates() -> None:
     task, _ = worked(
         {"q": "", "name": "x.py", "text": 'say "hi"\n'},
         files="{{ {sample.name: sample.text} | tojson }}",
@@ -73,10 +73,10 @@ def test_files_may_be_templates() -> None:
     assert (task.files, task.output_files) == ({"x.py": 'say "hi"\n'}, ["x.py"])
 
 
-def test_its_work_is_the_output() -> None:
+def test_agent_result_becomes_the_output() -> None:
     result = AgentResult([assistant_item("42")], chat_output("42"), {"a": "2"}, "message_limit")
     _, output = worked({"q": ""}, result)
-    assert output.trace.get_last_assistant_text() is None  # no user message was given back
+    assert output.trace.get_last_assistant_text() is None  # no user message was returned
     assert output.output is result.output
     assert [item.content[0].text for item in output.trace.items] == ["42"]  # type: ignore[union-attr]  # a text
     assert output.trace.metadata is not None
@@ -100,7 +100,7 @@ def test_invalid_files_fail_the_sample(fields: dict[str, Any], sample: dict[str,
     assert caught.value.stage == "solver"
 
 
-def test_without_a_sandbox_agents_are_refused() -> None:
+def test_agents_are_rejected_without_a_sandbox() -> None:
     spec = AgentSolver.model_validate({"type": "agent_solver", "input_builder": INPUT})
     with pytest.raises(UnsupportedPlanError, match="no sandbox for the tools of agents"):
         asyncio.run(AgentRun(spec, None)({"q": ""}, None, None))  # type: ignore[arg-type]  # nor here

@@ -1,4 +1,4 @@
-"""The author's `run_solver` and `postprocess`: what they may do, what they may return, how they fail."""
+"""`run_solver` and `postprocess` snippets: abilities, results and failures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def host() -> Iterator[SnippetHost]:
 
 
 class Echo:
-    """A model that repeats the last message, or fails."""
+    """Model that repeats the last message or fails."""
 
     key = ""
     name = "test/echo"
@@ -96,7 +96,7 @@ def test_the_documented_solver_works(host: SnippetHost) -> None:
         "[item.model_dump() for item in (trace.append_user_message('hi'), trace.items)[1]]",
     ],
 )
-def test_predict_takes_items_chat_messages_and_text(host: SnippetHost, inputs: str) -> None:
+def test_predict_accepts_items_chat_messages_and_text(host: SnippetHost, inputs: str) -> None:
     model = Echo()
     source = f"""
         async def run_solver(sample, model, trace):
@@ -128,7 +128,7 @@ def test_function_calls_and_a_response_format_reach_the_model(host: SnippetHost)
     assert len(trace.trace.function_calls) == 1
 
 
-def test_a_plain_function_may_build_the_trace_without_a_model(host: SnippetHost) -> None:
+def test_sync_function_can_build_a_trace_without_a_model(host: SnippetHost) -> None:
     source = """
         from latticeflow.assessment.dtypes import SolverTrace, Trace
         def run_solver(sample, model, trace):
@@ -139,7 +139,7 @@ def test_a_plain_function_may_build_the_trace_without_a_model(host: SnippetHost)
     assert said(solve(host, source, {})) == ["user: test/echo"]
 
 
-def test_the_traces_json_is_as_good(host: SnippetHost) -> None:
+def test_trace_can_be_returned_as_json(host: SnippetHost) -> None:
     source = """
         def run_solver(sample, model, trace):
             trace.append_user_message("x")
@@ -181,7 +181,9 @@ def test_the_traces_json_is_as_good(host: SnippetHost) -> None:
         ("await model.predict([{'role': 'robot', 'content': 'x'}])", "InvalidModelInput", "chat messages"),
     ],
 )
-def test_failures_say_what_is_wrong(host: SnippetHost, body: str, kind: str, message: str) -> None:
+def test_solver_failure_is_reported_with_its_kind(
+    host: SnippetHost, body: str, kind: str, message: str
+) -> None:
     with pytest.raises(SampleError) as caught:
         solve(host, f"async def run_solver(sample, model, trace):\n    {body}", {})
     assert message in caught.value.message
@@ -194,14 +196,14 @@ PREDICTS = """
 """
 
 
-def test_a_models_failure_stays_the_models(host: SnippetHost) -> None:
+def test_model_error_is_raised_unchanged(host: SnippetHost) -> None:
     failure = SampleError("the model failed: 500", stage="solver", kind="HTTPStatusError")
     with pytest.raises(SampleError) as caught:
         solve(host, PREDICTS, {"q": "x"}, Echo(failure))
     assert caught.value is failure
 
 
-def test_a_limit_of_the_engine_passes(host: SnippetHost) -> None:
+def test_engine_limit_is_raised_unchanged(host: SnippetHost) -> None:
     class LimitExceeded(Exception):  # noqa: N818
         pass
 
@@ -209,12 +211,12 @@ def test_a_limit_of_the_engine_passes(host: SnippetHost) -> None:
         solve(host, PREDICTS, {"q": "x"}, Echo(LimitExceeded()))
 
 
-def test_many_solvers_wait_for_their_models_together(host: SnippetHost) -> None:
+def test_many_solvers_wait_for_models_concurrently(host: SnippetHost) -> None:
     together = 8
     gathered = asyncio.Event()
 
     class Gathering(Echo):
-        """Answers nobody before that many ask at the same time."""
+        """Model that answers only after this many concurrent requests."""
 
         async def predict(self, request: ModelRequest) -> ModelResponse:
             if len(self.requests) + 1 == together:
@@ -227,7 +229,7 @@ def test_many_solvers_wait_for_their_models_together(host: SnippetHost) -> None:
     model = Gathering()
 
     async def main() -> list[Solved]:
-        with anyio.fail_after(60):  # one after the other would wait for ever
+        with anyio.fail_after(60):  # sequential calls would wait forever
             return await asyncio.gather(*[solver({"q": str(i)}, model, nobody) for i in range(24)])
 
     assert [said(trace) for trace in asyncio.run(main())] == [[f"assistant: {i}"] for i in range(24)]
@@ -259,7 +261,7 @@ SPLITS = """
 """
 
 
-def test_one_run_becomes_several_rows(host: SnippetHost) -> None:
+def test_post_processor_splits_one_output_into_several_rows(host: SnippetHost) -> None:
     rows = processed(host, SPLITS, {"q": 1})
     assert [(row.id, dict(row.data)) for row in rows] == [
         ("s1#0", {"q": 1, "answer": "a"}),
@@ -269,18 +271,18 @@ def test_one_run_becomes_several_rows(host: SnippetHost) -> None:
     assert said(rows[0].output) == ["user: List.", "assistant: a, b"]
 
 
-def test_a_copied_id_names_the_run_and_a_new_one_the_row(host: SnippetHost) -> None:
+def test_new_sample_id_names_the_row_and_a_copied_one_does_not(host: SnippetHost) -> None:
     assert [row.id for row in processed(host, SPLITS, {"sample_id": "s1"})] == ["s1#0", "s1#1"]
     assert [row.id for row in processed(host, SPLITS, {"sample_id": 7}, 7)] == ["7#0", "7#1"]
     named = "async def postprocess(sample, output): return [({'sample_id': 'x/ä'}, output), ({}, output)]"
     assert [row.id for row in processed(host, named, {"sample_id": "s1"})] == ["x/ä", "s1#1"]
 
 
-def test_there_may_be_no_row(host: SnippetHost) -> None:
+def test_post_processor_can_return_no_row(host: SnippetHost) -> None:
     assert processed(host, "def postprocess(sample, output): return []", {}) == []
 
 
-def test_an_output_in_the_chat_form_becomes_a_trace(host: SnippetHost) -> None:
+def test_chat_output_is_converted_to_a_trace(host: SnippetHost) -> None:
     source = """
         from latticeflow.core.dtypes import SingleSolverOutput
         def postprocess(sample, output):
@@ -304,7 +306,7 @@ def test_an_output_in_the_chat_form_becomes_a_trace(host: SnippetHost) -> None:
         ("1 / 0", "ZeroDivisionError"),
     ],
 )
-def test_a_result_that_is_not_a_list_of_pairs_fails_the_sample(
+def test_invalid_post_processor_result_fails_the_sample(
     host: SnippetHost, returned: str, message: str
 ) -> None:
     with pytest.raises(SampleError) as caught:

@@ -1,4 +1,4 @@
-"""A type of solver is one file and one row: what is read, checked and run asks its record."""
+"""A solver type is one file and one row: reading, checks and runs use its record."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def with_solver(path: Path, **fields: object) -> Path:
     return path
 
 
-def test_every_solver_that_a_task_may_have_can_be_run() -> None:
+def test_every_solver_type_can_be_run() -> None:
     assert set(SOLVER_TYPES) == set(SOLVERS.values())
 
 
 @pytest.mark.engine
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_a_new_type_of_solver_runs(engine: str, aigo: Run, written: Path, tmp_path: Path) -> None:
+def test_new_solver_type_runs(engine: str, aigo: Run, written: Path, tmp_path: Path) -> None:
     rules = tmp_path / "model.rules"
     rules.write_text('{"match": {"contains": "sure"}, "reply": "yes"}\n{"default": true, "reply": "no"}\n')
     command = ("run", written, "--engine", engine, "--model", f"scripted/{rules}", "--out", tmp_path / "out")
@@ -66,7 +66,7 @@ def test_a_new_type_of_solver_runs(engine: str, aigo: Run, written: Path, tmp_pa
     assert sample["trials"][0]["scores"][0]["values"] == {"is_correct": 1.0}
 
 
-def test_it_is_checked_as_it_is_written(aigo: Run, written: Path) -> None:
+def test_fields_of_a_new_solver_type_are_validated(aigo: Run, written: Path) -> None:
     assert aigo("validate", written).code == 0
     wrong = aigo("validate", with_solver(written, doubts="?"))
     assert wrong.code == 1
@@ -74,19 +74,19 @@ def test_it_is_checked_as_it_is_written(aigo: Run, written: Path) -> None:
     assert "did you mean 'doubt'?" in wrong.out
 
 
-def test_its_templates_are_checked_against_the_columns(aigo: Run, written: Path) -> None:
+def test_templates_of_a_new_solver_type_are_checked_for_unknown_columns(aigo: Run, written: Path) -> None:
     explained = aigo("explain", with_solver(written, question="{{ sample.questoin }}"))
     assert explained.code == 2
     assert "`sample.questoin` is not a column of the dataset" in explained.err + explained.out
 
 
-def test_it_is_previewed(aigo: Run, written: Path) -> None:
+def test_new_solver_type_is_shown_in_the_preview(aigo: Run, written: Path) -> None:
     (sample,) = aigo("explain", written, "--json").json["samples"]
     assert [message["content"] for message in sample["messages"]] == ["One?", "⟨the model's answer⟩"]
 
 
 @pytest.mark.engine
-def test_it_is_exported_hosted_and_has_no_native_form(aigo: Run, written: Path, tmp_path: Path) -> None:
+def test_new_solver_type_is_exported_hosted_but_not_native(aigo: Run, written: Path, tmp_path: Path) -> None:
     hosted = aigo("export", written, "--to", "inspect", "--out", tmp_path / "hosted")
     assert hosted.code == 0, hosted.err
     native = aigo("export", written, "--to", "inspect", "--native", "--out", tmp_path / "native")

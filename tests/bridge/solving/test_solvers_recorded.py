@@ -1,4 +1,4 @@
-"""Recorded traces as output; several inputs from one template."""
+"""Recorded traces as output, and several inputs from one template."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SOLVER: TypeAdapter[Solver] = TypeAdapter(Solver)
 
 
 class Echo:
-    """A model that repeats the last message."""
+    """Model that repeats the last message."""
 
     key = ""
     name = "test/echo"
@@ -63,7 +63,7 @@ PLAIN: dict[str, Any] = TRACE.model_dump(mode="json")
     "cell",
     [PLAIN, json.dumps(PLAIN), PLAIN["items"], json.dumps(PLAIN["items"]), json.dumps(PLAIN).encode()],
 )
-def test_a_cell_may_be_a_mapping_a_list_or_json_text(cell: Any) -> None:
+def test_trace_cell_can_be_a_mapping_a_list_or_json_text(cell: Any) -> None:
     trace = passed({"t": cell})
     assert trace.items == TRACE.items
     (output,) = trace.raw_outputs
@@ -71,7 +71,7 @@ def test_a_cell_may_be_a_mapping_a_list_or_json_text(cell: Any) -> None:
     assert output.choices[0].message.content == "Hello"
 
 
-def test_the_sample_is_not_changed_and_metadata_and_unknown_fields_stay() -> None:
+def test_metadata_and_unknown_fields_of_a_trace_are_kept() -> None:
     items = [{**PLAIN["items"][0], "created_by": "me"}]
     cell = {"items": items, "metadata": {"trace_id": "x"}}
     before = json.dumps(cell)
@@ -82,15 +82,15 @@ def test_the_sample_is_not_changed_and_metadata_and_unknown_fields_stay() -> Non
     assert json.dumps(cell) == before
 
 
-def test_an_assistant_alone_gives_an_output() -> None:
-    """Without a user message all of the trace is preamble, in which the trace itself finds no answer."""
+def test_single_assistant_message_becomes_the_output() -> None:
+    """Without a user message, the whole trace is a preamble in which no answer is found."""
     trace = passed({"t": [PLAIN["items"][1]]})
     assert trace.trace.get_last_assistant_text() is None
     assert trace.output == chat_output("Hello")
 
 
 @pytest.mark.parametrize("cell", [{"items": []}, [], [PLAIN["items"][0]]])
-def test_without_an_assistant_message_the_sample_fails(cell: Any) -> None:
+def test_trace_without_assistant_message_has_no_output(cell: Any) -> None:
     trace = passed({"t": cell})
     assert trace.raw_outputs == []
     assert trace.output is None
@@ -115,7 +115,7 @@ def test_without_an_assistant_message_the_sample_fails(cell: Any) -> None:
         ({"t": {"items": "x"}}, "items"),
     ],
 )
-def test_a_cell_that_is_not_a_trace_fails_the_sample(sample: dict[str, Any], message: str) -> None:
+def test_invalid_trace_cell_fails_the_sample(sample: dict[str, Any], message: str) -> None:
     with pytest.raises(SampleError) as caught:
         passed(sample)
     assert message in caught.value.message
@@ -124,7 +124,7 @@ def test_a_cell_that_is_not_a_trace_fails_the_sample(sample: dict[str, Any], mes
 
 
 @given(st.lists(st.tuples(st.sampled_from(["user", "system", "assistant"]), st.text()), max_size=8))
-def test_any_recorded_conversation_comes_out_as_it_was(said: list[tuple[str, str]]) -> None:
+def test_recorded_conversation_is_returned_unchanged(said: list[tuple[str, str]]) -> None:
     trace = Trace(items=[text_item(role, text) for role, text in said])
     assert passed({"t": json.dumps(trace.model_dump(mode="json"))}).items == trace.items
 
@@ -149,7 +149,7 @@ def test_a_list_of_inputs_gives_a_list_of_traces_in_order() -> None:
     assert [len(trace.raw_outputs) for trace in found] == [1, 1, 1]
 
 
-def test_a_mapping_gives_traces_by_name() -> None:
+def test_mapping_of_inputs_gives_traces_by_name() -> None:
     found = grouped(
         f'{{"x": {BODY % "sample.a"}, "y": {BODY % "sample.b"}}}', {"a": "1", "b": "2"}
     ).solver_outputs

@@ -1,4 +1,4 @@
-"""One request, one answer: what is sent, what the trace holds, how bad input fails."""
+"""Single-turn solver: requests, traces and invalid input."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SOLVER: TypeAdapter[Solver] = TypeAdapter(Solver)
 
 
 class Echo:
-    """A model that repeats the last message."""
+    """Model that repeats the last message."""
 
     key = ""
     name = "test/echo"
@@ -79,7 +79,7 @@ def said(trace: SolverTrace) -> list[tuple[str, str]]:
     ]
 
 
-def test_the_trace_holds_what_was_sent_and_what_came_back() -> None:
+def test_trace_contains_request_and_response() -> None:
     builder = chat(
         ("system", "Be brief."), ("user", "{{ sample.q }}\n"), ("assistant", "Well: {{ sample.q }}")
     )
@@ -113,7 +113,7 @@ def test_any_text_of_a_sample_reaches_the_model_unchanged(text: str) -> None:
         assert said(trace) == [("user", text), ("assistant", text)]
 
 
-def test_a_generic_body_may_set_options_and_a_response_format() -> None:
+def test_generic_body_can_set_options_and_response_format() -> None:
     body = {
         "messages": [{"role": "user", "content": "hi"}],
         "temperature": 0,
@@ -144,26 +144,26 @@ def test_a_generic_body_may_set_options_and_a_response_format() -> None:
         ('{"messages": [], "top_k": 1, "stream": true}', "asks for stream, top_k, which would be lost"),
     ],
 )
-def test_input_that_is_not_a_chat_fails_the_sample(template: str, message: str) -> None:
+def test_invalid_chat_input_fails_the_sample(template: str, message: str) -> None:
     with pytest.raises(SampleError) as caught:
         solve(generic(template), {"q": 'a "quoted"\x0b\u2028\nline'})
     assert message in caught.value.message
     assert (caught.value.stage, caught.value.kind) == ("solver", "InvalidModelInput")
 
 
-def test_unescaped_quotes_are_explained() -> None:
+def test_unescaped_quotes_have_a_hint() -> None:
     with pytest.raises(SampleError) as caught:
         solve(generic('{"messages": [{"role": "user", "content": "{{ sample.q }}"}]}'), {"q": '"'})
     assert "tojson" in str(caught.value.hint)
 
 
-def test_a_template_that_fails_is_an_error_of_the_sample() -> None:
+def test_failing_template_fails_the_sample() -> None:
     with pytest.raises(SampleError) as caught:
         solve(chat(("user", "{{ sample.missing }}")), {"q": "x"})
     assert (caught.value.stage, caught.value.kind) == ("solver", "TemplateError")
 
 
-def test_a_refusal_is_a_part_of_its_own() -> None:
+def test_refusal_is_a_separate_content_part() -> None:
     message = ChatCompletionOutputMessage(role="assistant", content="", refusal="I cannot.")
     item = input_item(message)
     assert [part.type for part in item.content] == ["output_text", "refusal"]
@@ -175,7 +175,7 @@ def test_a_body_without_options_has_no_options() -> None:
 
 
 @pytest.mark.parametrize("text", ['{"messages": [], "seed": ' + "9" * 5000 + "}", "[" * 50_000])
-def test_json_that_cannot_be_read_is_a_fault_of_the_template(text: str) -> None:
+def test_unreadable_json_of_a_template_fails_the_sample(text: str) -> None:
     template = SampleTemplate("{{ sample.body }}")
     with pytest.raises(SampleError, match="the input template gave JSON that cannot be read") as error:
         body_from_template(template, {"body": text})

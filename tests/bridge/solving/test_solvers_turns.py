@@ -1,4 +1,4 @@
-"""Conversations built step by step: order, other models, loops, terminations, what is taken back."""
+"""Multi-turn solver: order of messages, other models, loops, terminations and removed messages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ITEMS: TypeAdapter[list[TraceItem]] = TypeAdapter(list[TraceItem])
 
 
 class Scripted:
-    """A model that says what a function of the call's number says."""
+    """Model whose answer is a function of the call number."""
 
     def __init__(self, key: str, answer: Callable[[int], str | ModelResponse]):
         self.key = key
@@ -92,7 +92,7 @@ def heard(request: ModelRequest) -> list[str]:
     return [f"{message.role}: {message.content}" for message in request.input.messages]
 
 
-def test_turns_follow_each_other_and_the_model_hears_all_of_them() -> None:
+def test_model_gets_all_previous_turns_in_order() -> None:
     model = counting()
     trace = solve(
         [
@@ -114,7 +114,7 @@ def test_turns_follow_each_other_and_the_model_hears_all_of_them() -> None:
     assert said(again.items) == said(trace.items)
 
 
-def test_another_model_hears_the_conversation_and_extra_messages_that_do_not_stay() -> None:
+def test_extra_messages_are_sent_to_another_model_but_not_kept() -> None:
     other = Scripted("other", lambda number: "And then?")
     trace = solve([user("Hi"), GENERATE, ask(output_role="user")], {"who": "a guest"}, other=other)
     assert heard(other.requests[0]) == ["user: Hi", "assistant: answer 1", "system: You are a guest."]
@@ -122,7 +122,7 @@ def test_another_model_hears_the_conversation_and_extra_messages_that_do_not_sta
     assert trace.output == chat_output("answer 1")
 
 
-def test_another_model_may_hear_the_extra_messages_alone() -> None:
+def test_another_model_can_get_only_the_extra_messages() -> None:
     other = Scripted("other", lambda number: "Hello")
     trace = solve([user("Hi"), ask(include_conversation=False)], {"who": "a guest"}, other=other)
     assert heard(other.requests[0]) == ["system: You are a guest."]
@@ -130,7 +130,7 @@ def test_another_model_may_hear_the_extra_messages_alone() -> None:
     assert trace.output is None
 
 
-def test_a_missing_model_is_the_solvers_failure() -> None:
+def test_missing_model_fails_the_sample() -> None:
     with pytest.raises(SampleError) as caught:
         solve([ask("nobody")], {"who": "x"})
     assert (caught.value.stage, caught.value.kind, caught.value.hint) == ("solver", "MissingModel", "map it")
@@ -142,7 +142,7 @@ def test_a_message_without_text_cannot_be_appended() -> None:
         solve([ask()], {"who": "x"}, other=Scripted("other", lambda number: silent))
 
 
-def test_a_loop_repeats_until_the_text_appears_and_the_rest_follows() -> None:
+def test_loop_repeats_until_the_text_appears() -> None:
     other = Scripted("other", lambda number: "<done>" if number == 3 else f"question {number}")
     trace = solve(
         [loop(ask(output_role="user", terminate_if={"includes": "<done>"}), GENERATE), user("Bye")],
@@ -171,7 +171,7 @@ def test_messages_of_the_last_iteration_can_be_removed() -> None:
 
 
 @pytest.mark.parametrize(("keep", "last"), [(True, ["assistant: <done>"]), (False, [])])
-def test_outside_of_a_loop_a_termination_ends_the_solver(keep: bool, last: list[str]) -> None:
+def test_termination_outside_a_loop_ends_the_solver(keep: bool, last: list[str]) -> None:
     model = Scripted("", lambda number: "<done>" if number == 2 else f"answer {number}")
     stop = {"includes": "<done>", "keep_iteration": keep}
     trace = solve([user("a"), GENERATE, {**GENERATE, "terminate_if": stop}, GENERATE], model=model)
@@ -180,7 +180,7 @@ def test_outside_of_a_loop_a_termination_ends_the_solver(keep: bool, last: list[
     assert len(model.requests) == 2
 
 
-def test_a_fixed_message_can_terminate_too_and_case_matters() -> None:
+def test_fixed_message_terminates_if_the_case_matches() -> None:
     stop = {"includes": "STOP"}
     trace = solve([user("{{ sample.x }}", terminate_if=stop), GENERATE], {"x": "please STOP"})
     assert said(trace.items) == ["user: please STOP"]
@@ -188,7 +188,7 @@ def test_a_fixed_message_can_terminate_too_and_case_matters() -> None:
     assert said(trace.items) == ["user: please stop", "assistant: answer 1"]
 
 
-def test_an_inner_loop_ends_alone() -> None:
+def test_terminated_inner_loop_does_not_end_the_outer_loop() -> None:
     inner = loop(user("in", terminate_if={"includes": "in"}), GENERATE)
     trace = solve([loop(inner, user("out"), max_iterations=2, on_max_iterations="continue")])
     assert said(trace.items) == ["user: in", "user: out"] * 2
@@ -197,7 +197,7 @@ def test_an_inner_loop_ends_alone() -> None:
 @pytest.mark.parametrize(
     ("given", "most"), [({}, 10), ({"max_iterations": 3}, 3), ({"max_iterations": 0}, 0)]
 )
-def test_a_loop_without_an_end_is_an_error_unless_it_may_continue(given: dict[str, Any], most: int) -> None:
+def test_loop_at_its_iteration_limit_fails_unless_it_may_continue(given: dict[str, Any], most: int) -> None:
     with pytest.raises(SampleError, match=f"limit of {most} iterations") as caught:
         solve([loop(user("again"), **given)])
     assert (caught.value.stage, caught.value.kind) == ("solver", "MaxIterations")
@@ -205,7 +205,7 @@ def test_a_loop_without_an_end_is_an_error_unless_it_may_continue(given: dict[st
     assert said(trace.items) == ["user: again"] * most + ["user: end"]
 
 
-def test_a_termination_in_the_last_iteration_is_in_time() -> None:
+def test_termination_in_the_last_iteration_is_not_an_error() -> None:
     model = Scripted("", lambda number: "<done>" if number == 2 else "more")
     trace = solve([loop({**GENERATE, "terminate_if": {"includes": "<done>"}}, max_iterations=2)], model=model)
     assert said(trace.items) == ["assistant: more", "assistant: <done>"]
@@ -229,7 +229,7 @@ QUESTION = {
 }
 
 
-def test_a_recorded_beginning_with_function_calls_reaches_the_model_whole() -> None:
+def test_recorded_trace_with_function_calls_is_sent_completely() -> None:
     model = counting()
     cell = json.dumps({"items": [QUESTION, CALL, RESULT]})
     trace = solve(
@@ -248,21 +248,21 @@ def test_a_recorded_beginning_with_function_calls_reaches_the_model_whole() -> N
     assert request.input.messages == []
 
 
-def test_an_answer_of_function_calls_alone_is_kept_and_terminates_nothing() -> None:
+def test_answer_with_only_function_calls_does_not_terminate() -> None:
     response = ModelResponse(raw_output=chat_output(""), items=ITEMS.validate_python([CALL]))
     model = Scripted("", lambda number: response)
     trace = solve([user("Hi"), {**GENERATE, "terminate_if": {"includes": "look"}}, user("Bye")], model=model)
     assert [item.type for item in trace.items] == ["message", "function_call", "message"]
 
 
-def test_a_condition_on_an_extra_message_is_refused_before_anything_runs() -> None:
+def test_termination_in_an_extra_message_is_rejected() -> None:
     extra = [user("x", terminate_if={"includes": "x"})]
     builder = {"type": "generate_message", "model_key": "other", "extra_input_messages": extra}
     with pytest.raises(UnsupportedPlanError, match="terminate_if is ignored in extra_input_messages"):
         solve([builder])
 
 
-def test_a_template_that_fails_is_an_error_of_the_sample() -> None:
+def test_failing_template_fails_the_sample() -> None:
     with pytest.raises(SampleError) as caught:
         solve([user("{{ sample.missing }}")], {"x": 1})
     assert (caught.value.stage, caught.value.kind) == ("solver", "TemplateError")

@@ -1,4 +1,4 @@
-"""Values for a task's parameters: what is accepted, what is refused, what a command line's text means."""
+"""Values of task parameters: accepted and rejected values, and conversion of command line texts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def resolve(kind: str, value: Any, **fields: Any) -> Any:
 
 
 def typed(kind: str, text: str, **fields: Any) -> Any:
-    """What a text on the command line comes to."""
+    """Return the value of a command line text."""
     one = parameter(kind, **fields)
     return resolve_config([one], {"p": parse_text(one, text)})["p"]
 
@@ -59,7 +59,7 @@ COLOURS = {"allowed_values": ["red", "green"]}
         ("int", {"nullable": True}, None, None),
     ],
 )
-def test_fitting_values_are_taken(kind: str, fields: dict[str, Any], value: Any, resolved: Any) -> None:
+def test_valid_values_are_accepted(kind: str, fields: dict[str, Any], value: Any, resolved: Any) -> None:
     found = resolve(kind, value, **fields)
     assert found == resolved
     assert type(found) is type(resolved)
@@ -97,7 +97,7 @@ def test_fitting_values_are_taken(kind: str, fields: dict[str, Any], value: Any,
         ("int", {}, None, "a value (the parameter is not nullable)"),
     ],
 )
-def test_unfitting_values_are_refused(kind: str, fields: dict[str, Any], value: Any, expected: str) -> None:
+def test_invalid_values_are_rejected(kind: str, fields: dict[str, Any], value: Any, expected: str) -> None:
     with pytest.raises(SpecError) as caught:
         resolve(kind, value, **fields)
     (issue,) = caught.value.issues
@@ -132,7 +132,7 @@ def test_unfitting_values_are_refused(kind: str, fields: dict[str, Any], value: 
         ("categorical", {**COLOURS, "multiple": True, "nullable": True}, "null", None),
     ],
 )
-def test_texts_of_a_command_line(kind: str, fields: dict[str, Any], text: str, value: Any) -> None:
+def test_command_line_texts_are_converted(kind: str, fields: dict[str, Any], text: str, value: Any) -> None:
     found = typed(kind, text, **fields)
     assert found == value
     assert type(found) is type(value)
@@ -154,27 +154,27 @@ def test_texts_of_a_command_line(kind: str, fields: dict[str, Any], text: str, v
         ("list", {"dtype": "string"}, "[2024-01-01]"),
     ],
 )
-def test_texts_that_do_not_fit_are_refused(kind: str, fields: dict[str, Any], text: str) -> None:
+def test_invalid_command_line_texts_are_rejected(kind: str, fields: dict[str, Any], text: str) -> None:
     with pytest.raises(SpecError, match="parameter 'p'"):
         typed(kind, text, **fields)
 
 
 @given(st.integers(-(2**63), 2**63 - 1))
-def test_every_whole_number_is_read_as_it_is_written(number: int) -> None:
+def test_every_integer_is_read_unchanged(number: int) -> None:
     assert typed("int", str(number)) == number
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_every_number_is_read_as_it_is_written(number: float) -> None:
+def test_every_float_is_read_unchanged(number: float) -> None:
     assert typed("float", repr(number)) == number
 
 
 @given(st.text())
-def test_a_text_parameter_is_taken_as_it_is(text: str) -> None:
+def test_text_parameter_is_used_unchanged(text: str) -> None:
     assert typed("string", text) == text
 
 
-def test_defaults_stand_in_and_are_checked_too() -> None:
+def test_defaults_are_used_and_validated() -> None:
     assert resolve_config([parameter("int", default_value=3)], {}) == {"p": 3}
     assert resolve_config([parameter("boolean", default_value=False)], {}) == {"p": False}
     assert resolve_config([parameter("int", nullable=True)], {}) == {"p": None}

@@ -35,7 +35,7 @@ TASK: dict[str, Any] = {
 }
 
 
-def test_defaults_are_those_of_the_format() -> None:
+def test_defaults_equal_those_of_the_format() -> None:
     task = TaskSpec.model_validate(TASK)
     definition: Any = task.definition
     assert (definition.type, definition.evaluates, definition.actions, definition.trials) == (
@@ -54,17 +54,17 @@ def test_defaults_are_those_of_the_format() -> None:
     assert (task.tags, task.tasks, task.config_spec) == ((), (), ())
 
 
-def test_a_task_without_a_solver_evaluates_a_data_set() -> None:
+def test_task_without_solver_evaluates_a_dataset() -> None:
     definition: Any = TaskSpec.model_validate({**TASK, "definition": {"scorers": []}}).definition
     assert definition.evaluates == "dataset"
 
 
-def test_specifications_cannot_be_changed() -> None:
+def test_specifications_are_frozen() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         TaskSpec.model_validate(TASK).key = "other"  # type: ignore[misc]  # that is the point
 
 
-def test_a_field_that_waits_for_a_parameter_keeps_its_text_and_gets_its_type_afterwards() -> None:
+def test_placeholder_field_gets_its_type_after_binding() -> None:
     text = yaml.safe_dump(TASK).replace(
         "user_prompt: p", "user_prompt: p\n    score_max: '<< config.high >>'"
     )
@@ -112,7 +112,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_has_a_json_schema_with_a_meaning_for_every_field(kind: type[BaseModel]) -> None:
+def test_every_schema_field_has_a_description(kind: type[BaseModel]) -> None:
     schema = json_schema(kind)
     jsonschema.Draft202012Validator.check_schema(schema)
     for name, definition in {kind.__name__: schema, **schema["$defs"]}.items():
@@ -123,7 +123,7 @@ def test_every_kind_has_a_json_schema_with_a_meaning_for_every_field(kind: type[
             assert known, f"{name}.{field} has no description"
 
 
-def test_a_paragraph_of_a_docstring_is_one_line_of_the_schema_lists_and_code_stand_as_they_are() -> None:
+def test_docstring_paragraphs_become_one_line_in_the_schema() -> None:
     text = """
     A paragraph
     in two lines.
@@ -146,7 +146,7 @@ def test_a_paragraph_of_a_docstring_is_one_line_of_the_schema_lists_and_code_sta
     assert [len(line) > 100 for line in description.split("\n")] == [False, False, True]
 
 
-def test_the_schema_accepts_what_the_models_accept_and_refuses_a_misspelt_key() -> None:
+def test_schema_accepts_valid_tasks_and_rejects_unknown_keys() -> None:
     validator = jsonschema.Draft202012Validator(json_schema(TaskSpec))
     validator.validate(TASK)
     assert not validator.is_valid({**TASK, "keyx": 1})
@@ -155,13 +155,13 @@ def test_the_schema_accepts_what_the_models_accept_and_refuses_a_misspelt_key() 
     )
 
 
-def test_the_schema_lets_a_part_stand_in_another_file() -> None:
+def test_schema_accepts_references_to_other_files() -> None:
     validator = jsonschema.Draft202012Validator(json_schema(TaskSpec))
     validator.validate({**TASK, "definition": {**TASK["definition"], "scorers": [{"$ref": "s.yaml"}]}})
 
 
-def test_every_field_is_known_before_a_task_is_read() -> None:
-    """Hints for misspelt keys look at annotations, and models are built on first use."""
+def test_all_field_types_are_known_before_a_task_is_read() -> None:
+    """Hints for misspelt keys read annotations, but models are built on first use."""
     code = """
         from aigo_bridge.reading import messages
         from aigo_bridge.spec.base import SpecModel

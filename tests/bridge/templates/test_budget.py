@@ -1,4 +1,4 @@
-"""Limits of a rendering, and values in templates with loops, macros and calls."""
+"""Limits of rendering, and values in templates with loops, macros and calls."""
 
 from __future__ import annotations
 
@@ -18,55 +18,55 @@ ENDLESS = "{% for i in range(99999) %}{% for j in range(99999) %}{{ sample.n }}{
 
 @pytest.fixture
 def quick_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Renderings that end soon, of templates that were not rendered before."""
+    """Set a small rendering time limit and clear the template cache."""
     monkeypatch.setattr(budget, "SECONDS", 0.05)
     compile_template.cache_clear()
 
 
-def test_a_read_only_map_prints_as_one() -> None:
+def test_read_only_mapping_renders_as_a_mapping() -> None:
     view = types.MappingProxyType({"a": 1})
     printed = SampleTemplate("{{ sample.x }}{{ 2 ** 2 }}").render(sample={"x": view})
     assert printed == f"{view}4"
 
 
-def test_a_model_output_is_passed_on() -> None:
+def test_object_is_returned_unchanged() -> None:
     message = ChatCompletionInputMessage(role="user", content="hi")
     assert SampleTemplate("{{ (m, 2 ** 2)[0] }}").evaluate(m=message) is message
 
 
 @pytest.mark.parametrize("source", ["{{ sample.nam ** 2 }}", "{{ other ** 2 }}", "a\n{{ 1 ** sample }}"])
-def test_an_error_says_its_line(source: str) -> None:
+def test_error_has_its_line(source: str) -> None:
     with pytest.raises(TemplateError) as raised:
         SampleTemplate(source).render(sample={"name": 1}, trace=None)
     assert raised.value.issues[0].line == source.count("\n") + 1
 
 
-def test_a_name_behind_a_filter_is_checked() -> None:
+def test_name_after_a_filter_is_checked() -> None:
     template = SampleTemplate("{{ ([sample] | sort(attribute='a'))[0].x }}")
     assert template.exists(sample={"a": 1, "x": 2})
     assert not template.exists(sample={"a": 1})
 
 
 @pytest.mark.parametrize("source", ["{{ cycler(1) }}", "{{ namespace() }}", "{{ dict }}", "{{ 'a'.upper }}"])
-def test_a_value_that_no_field_can_contain_is_an_error(source: str) -> None:
+def test_value_of_an_unsupported_type_is_an_error(source: str) -> None:
     with pytest.raises(TemplateError, match=r"of type '\w+', which a field cannot contain"):
         SampleTemplate(source).evaluate()
 
 
-def test_an_adapter_changes_copies() -> None:
+def test_adapter_changes_only_copies() -> None:
     body = {"list": [1]}
     template = CompiledAdapter("{% do body.list.append(2) %}{{ body.list | tojson }}")
     assert template.render(body=body) == "[1, 2]"
     assert body == {"list": [1]}
 
 
-def test_an_adapter_appends_through_a_filter() -> None:
+def test_adapter_can_append_through_a_filter() -> None:
     template = CompiledAdapter("{% set l = [] %}{% do (l | attr('append'))(2) %}{{ l | tojson }}")
     assert template.render() == "[2]"
 
 
 @pytest.mark.usefixtures("quick_end")
-def test_an_endless_template_is_an_error_with_its_file_and_line() -> None:
+def test_endless_template_is_reported_with_file_and_line() -> None:
     template = SampleTemplate("Question\n" + ENDLESS)
     template.locate("prompts/q.jinja", 10)
     with pytest.raises(TemplateError, match=r"prompts/q\.jinja:11: the template computes for more") as raised:
@@ -85,7 +85,7 @@ def test_a_template_that_took_too_long_with_five_rows_is_not_rendered_again() ->
 
 
 @pytest.mark.usefixtures("quick_end")
-def test_a_time_limit_around_endless_templates_holds() -> None:
+def test_time_limit_around_endless_templates_works() -> None:
     async def run() -> str:
         try:
             async with asyncio.timeout(0.01):

@@ -1,4 +1,4 @@
-"""Templates of texts and columns alone are joined without Jinja; they print the same."""
+"""Templates of only texts and columns are joined without Jinja, with the same output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VALUES = st.text() | st.integers() | st.none() | st.booleans() | st.lists(st.tex
 
 
 @given(st.dictionaries(st.sampled_from(["a", "items", "keys"]), VALUES, min_size=3))
-def test_columns_between_texts_print_as_one_by_one(row: dict[str, Any]) -> None:
+def test_joined_template_renders_like_its_single_columns(row: dict[str, Any]) -> None:
     names = ("a", "items", "keys")
     whole = "<{{ sample.a }}>\n{{ sample.items }} and {{sample.keys}}"
     # A filter keeps a template from being joined.
@@ -24,17 +24,17 @@ def test_columns_between_texts_print_as_one_by_one(row: dict[str, Any]) -> None:
     assert SampleTemplate(whole).render(sample=row) == wanted
 
 
-def test_a_long_text_is_printed_whole() -> None:
+def test_long_text_is_rendered_completely() -> None:
     text = "x" * 10_001
     assert SampleTemplate("{{ sample.a }}!").render(sample={"a": text}) == text + "!"
 
 
-def test_a_missing_column_is_told_with_its_place() -> None:
+def test_missing_column_is_reported() -> None:
     with pytest.raises(TemplateError, match=r"`sample\.b` is undefined; known: a"):
         SampleTemplate("{{ sample.a }}\n{{ sample.b }}").render(sample={"a": "x"})
 
 
-def test_a_template_of_many_pieces_is_left_to_jinja_and_its_budget() -> None:
+def test_template_with_many_parts_has_the_rendering_budget() -> None:
     many = SampleTemplate("{{ sample.a }}" * 200)
     assert many.render(sample={"a": "ab"}) == "ab" * 200
     with pytest.raises(TemplateError, match="creates more than"):

@@ -1,4 +1,4 @@
-"""`<< config.x >>`: what is put in, with which type, and what is refused."""
+"""`<< config.x >>`: inserted values, their types, and errors."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ def test_a_whole_value_keeps_its_type(text: str, value: Any) -> None:
         ("{{ y }}", "{{ y }}"),
     ],
 )
-def test_inside_a_text_the_value_is_written_as_python_writes_it(value: Any, printed: str) -> None:
+def test_value_inside_a_text_is_written_as_in_python(value: Any, printed: str) -> None:
     assert bind_config("if << config.x >>:", {"x": value}) == f"if {printed}:"
 
 
-def test_several_markers_of_one_text_are_all_filled() -> None:
+def test_all_markers_of_a_text_are_filled() -> None:
     assert bind_config("<< config.a >>-<< config.b >>-<< config.a >>", {"a": 1, "b": 2}) == "1-2-1"
 
 
-def test_it_may_build_a_sample_template() -> None:
+def test_parameter_can_be_part_of_a_sample_template() -> None:
     assert bind_config("{{ sample.<< config.col >> }}", {"col": "question"}) == "{{ sample.question }}"
     assert (
         bind_config("{% if << config.flag >> %}y{% endif %}", {"flag": False}) == "{% if False %}y{% endif %}"
     )
 
 
-def test_names_look_up_nested_maps_and_dotted_keys() -> None:
+def test_nested_and_dotted_parameter_names_are_found() -> None:
     config = {"judge": {"model": "m"}, "a.b": "dotted", "a": {"b": "nested"}}
     assert bind_config("<< config.judge.model >>", config) == "m"
     assert bind_config("<< config.a.b >>", config) == "dotted"
@@ -62,11 +62,11 @@ def test_names_look_up_nested_maps_and_dotted_keys() -> None:
 @pytest.mark.parametrize(
     "code", ["1 << 3", "x = 1 << config", "a << b.c >> d", "print(1<<2>>1)", "<<", ">> <<"]
 )
-def test_python_shifts_stay(code: str) -> None:
+def test_python_shift_operators_are_kept(code: str) -> None:
     assert bind_config(code, {"x": 1}) == code
 
 
-def test_what_was_put_in_is_not_looked_at_again() -> None:
+def test_inserted_value_is_not_expanded_again() -> None:
     assert bind_config("<< config.a >> .", {"a": "<< config.b >>", "b": "no"}) == "<< config.b >> ."
     assert bind_config("<< config.a >>", {"a": "<< config.b >>", "b": "no"}) == "<< config.b >>"
 
@@ -78,11 +78,11 @@ def test_an_inserted_list_is_a_copy() -> None:
     assert config == {"x": [1, {"y": 2}]}
 
 
-def test_keys_of_maps_stay() -> None:
+def test_markers_in_keys_are_not_replaced() -> None:
     assert bind_config({"<< config.x >>": 1}, {"x": "k"}) == {"<< config.x >>": 1}
 
 
-def test_every_unknown_name_is_reported_with_its_path_line_and_the_nearest_name() -> None:
+def test_unknown_names_are_reported_with_path_line_and_suggestion() -> None:
     tree = {"a": ["<< config.temperatur >>"], "b": {"c": "line one\nand << config.nothing >> here"}}
     with pytest.raises(TemplateError) as raised:
         bind_config(tree, {"temperature": 1, "seed": 2})
@@ -100,7 +100,7 @@ def test_a_name_below_a_plain_value_is_reported() -> None:
         bind_config("<< config.x.y >>", {"x": 3})
 
 
-def test_a_name_below_a_map_is_reported_with_what_the_map_has() -> None:
+def test_unknown_name_below_a_mapping_is_reported_with_known_names() -> None:
     with pytest.raises(TemplateError, match=r"unknown parameter `config\.x\.z`; known: y"):
         bind_config("<< config.x.z >>", {"x": {"y": 3}})
 
@@ -111,49 +111,49 @@ def test_a_misspelt_root_is_reported(text: str) -> None:
         bind_config(text, {"x": 1}, secrets={"x": "s"})
 
 
-def test_secrets_are_filled_only_where_there_are_some() -> None:
+def test_secrets_are_filled_only_if_available() -> None:
     assert bind_config("<< secrets.KEY >>", {}, secrets={"KEY": "s3"}) == "s3"
     with pytest.raises(TemplateError, match="no secrets are available"):
         bind_config("<< secrets.KEY >>", {})
 
 
-def test_a_text_that_would_grow_beyond_bounds_is_an_error() -> None:
+def test_too_long_text_is_an_error() -> None:
     with pytest.raises(TemplateError, match="longer than"):
         bind_config("<< config.x >> " * 100, {"x": "y" * 1_000_000})
 
 
-def test_config_names_in_order_of_first_use() -> None:
+def test_config_names_are_listed_in_order_of_first_use() -> None:
     text = "<< config.b >> << config.a.c >> << config.b >> << secrets.s >> 1 << 2"
     assert config_names(text) == ["b", "a.c"]
 
 
-def test_is_config_template() -> None:
+def test_whole_marker_is_a_config_template() -> None:
     assert is_config_template(" << config.x >> ")
     assert not is_config_template("x << config.x >>")
     assert not is_config_template(3)
 
 
 @given(json_values)
-def test_a_tree_without_markers_comes_back_equal(tree: Any) -> None:
+def test_tree_without_markers_is_unchanged(tree: Any) -> None:
     if "<<" not in str(tree):
         assert bind_config(tree, {"x": 1}) == tree
 
 
 @given(json_values)
-def test_any_value_goes_in_whole_and_unchanged(value: Any) -> None:
+def test_any_value_is_inserted_unchanged(value: Any) -> None:
     assert bind_config(["<< config.x >>"], {"x": value}) == [value]
 
 
 @pytest.mark.parametrize("text", ["<< config.a >>", "x << config.a >>"])
 @pytest.mark.parametrize("value", ["y" * 1_000_000, list(range(20_000))])
-def test_a_value_put_in_many_times_is_counted_over_the_whole_document(text: str, value: Any) -> None:
+def test_size_limit_counts_inserted_values_of_the_whole_document(text: str, value: Any) -> None:
     with pytest.raises(TemplateError, match="make the document longer than") as error:
         bind_config([text] * 200, {"a": value})
     assert len(error.value.issues) == 1
 
 
 @pytest.mark.parametrize("marker", ["<< config.zzz >>\n", "<< confg.a >>\n"])
-def test_a_thousand_mistakes_are_enough(marker: str) -> None:
+def test_at_most_a_thousand_errors_are_reported(marker: str) -> None:
     with pytest.raises(TemplateError) as error:
         bind_config(marker * 100_000, {"a": 1})
     assert len(error.value.issues) == 1_000

@@ -1,4 +1,4 @@
-"""Which names a template reads."""
+"""Names that a template reads."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ from aigo_bridge.templates import SampleTemplate
         ("{{ sample.choices | map(attribute='x') | join(sample.sep) }}", {"sample.choices", "sample.sep"}, set()),
     ],
 )  # fmt: skip
-def test_reads(source: str, required: set[str], optional: set[str]) -> None:
+def test_required_and_optional_names_are_found(source: str, required: set[str], optional: set[str]) -> None:
     template = SampleTemplate(source)
     assert {".".join(path) for path in template.reads} == required
     assert {".".join(path) for path in template.optional_reads} == optional
 
 
-def test_lines_of_reads() -> None:
+def test_line_of_the_first_read_is_found() -> None:
     template = SampleTemplate("{{ sample.a }}\n\n{{ sample.b }}{{ sample.a }}")
     assert template.line_of(("sample", "a")) == 1
     assert template.line_of(("sample", "b")) == 3
     assert template.line_of(("sample", "c")) is None
 
 
-def test_is_constant() -> None:
+def test_template_without_expression_is_constant() -> None:
     assert SampleTemplate("no expression {# only a comment #}").is_constant
     assert not SampleTemplate("{{ 1 }}").is_constant
     assert not SampleTemplate("{% set x = 1 %}").is_constant

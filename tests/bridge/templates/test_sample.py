@@ -73,7 +73,7 @@ def evaluate(source: str, **variables: Any) -> Any:
         ("{% macro f() %}<{{ caller(1) }}>{% endmacro %}{% call(x) f() %}{{ x }}{% endcall %}", "<1>"),
     ],
 )
-def test_renders(source: str, expected: str) -> None:
+def test_template_is_rendered(source: str, expected: str) -> None:
     assert render(source) == expected
 
 
@@ -87,11 +87,11 @@ def test_renders(source: str, expected: str) -> None:
         ("{{ 'question' in sample }}", True),
     ],
 )
-def test_columns_win_over_methods_which_still_work(source: str, expected: Any) -> None:
+def test_columns_override_methods_of_the_same_name(source: str, expected: Any) -> None:
     assert evaluate(source) == expected
 
 
-def test_a_read_only_sample_is_as_good_as_a_dict() -> None:
+def test_read_only_sample_works_like_a_dict() -> None:
     frozen = MappingProxyType({"items": 1, "x": 2})
     assert render("{{ sample.items }}{{ sample['x'] }}{{ sample.get('x') }}", sample=frozen) == "122"
     assert render("{{ sample | tojson }}", sample=frozen) == '{"items": 1, "x": 2}'
@@ -99,7 +99,7 @@ def test_a_read_only_sample_is_as_good_as_a_dict() -> None:
         render("{{ sample.y }}", sample=frozen)
 
 
-def test_a_subscript_never_means_a_method() -> None:
+def test_subscript_never_returns_a_method() -> None:
     with pytest.raises(TemplateError, match=r"`sample\.values` is undefined"):
         render("{{ sample['values'] }}")
 
@@ -120,11 +120,11 @@ def test_a_subscript_never_means_a_method() -> None:
         ("{% if true %}{{ 1 }}{% endif %}", "1"),
     ],
 )
-def test_evaluate_gives_the_value_of_a_lone_expression(source: str, expected: Any) -> None:
+def test_evaluate_returns_the_value_of_a_single_expression(source: str, expected: Any) -> None:
     assert evaluate(source) == expected
 
 
-def test_escaped_text_is_plain_text_afterwards() -> None:
+def test_escaped_text_is_a_plain_string() -> None:
     assert type(evaluate("{{ '<' | escape }}")) is str
     assert evaluate("{{ '<' | escape }}") + "<" == "&lt;<"
 
@@ -140,19 +140,19 @@ def test_escaped_text_is_plain_text_afterwards() -> None:
         ("[]", []),
     ],
 )
-def test_as_list_reads_lists_and_texts_that_spell_one(value: Any, expected: list[Any]) -> None:
+def test_as_list_accepts_lists_and_their_text(value: Any, expected: list[Any]) -> None:
     assert as_list(value) == expected
 
 
 @pytest.mark.parametrize(
     "value", ["A, B", "", '{"a": 1}', "3", 3, None, {"a": 1}, "[" * 5000, "__import__('os')"]
 )
-def test_as_list_refuses_everything_else(value: Any) -> None:
+def test_as_list_rejects_other_values(value: Any) -> None:
     with pytest.raises(TemplateError, match="expected a list"):
         as_list(value)
 
 
-def test_an_unknown_column_names_the_expression_the_line_and_the_nearest_column() -> None:
+def test_unknown_column_is_reported_with_line_and_suggestion() -> None:
     with pytest.raises(TemplateError) as raised:
         render("first\n{{ sample.qestion }}")
     (issue,) = raised.value.issues
@@ -162,7 +162,7 @@ def test_an_unknown_column_names_the_expression_the_line_and_the_nearest_column(
     assert issue.source_line == "{{ sample.qestion }}"
 
 
-def test_an_unknown_variable_names_the_known_ones() -> None:
+def test_unknown_variable_is_reported_with_known_names() -> None:
     with pytest.raises(TemplateError, match=r"`smple` is undefined; known: sample .*did you mean `sample`"):
         render("{{ smple.question }}")
 
@@ -212,7 +212,7 @@ def test_a_template_can_check_whether_a_name_exists(source: str, expected: str) 
     assert CompiledAdapter(source).render(sample=SAMPLE) == expected
 
 
-def test_adapters_print_missing_names_as_nothing() -> None:
+def test_adapters_render_missing_names_as_empty() -> None:
     template = CompiledAdapter("a{{ sample.x }}{{ sample.x.y.z }}b{{ nope }}")
     assert template.render(sample=SAMPLE) == "ab"
 
@@ -233,7 +233,7 @@ def test_adapters_print_missing_names_as_nothing() -> None:
         ("{% for loop in [1] %}{% endfor %}", 1, 1, "loop"),
     ],
 )
-def test_a_syntax_error_has_its_place(source: str, line: int, column: int, words: str) -> None:
+def test_syntax_error_has_line_and_column(source: str, line: int, column: int, words: str) -> None:
     with pytest.raises(TemplateError) as raised:
         SampleTemplate(source)
     (issue,) = raised.value.issues
@@ -250,7 +250,7 @@ def test_a_failing_expression_is_a_template_error_with_its_line(source: str) -> 
     assert raised.value.issues[0].line == 3
 
 
-def test_filters_of_ai_go() -> None:
+def test_ai_go_filters_work() -> None:
     assert render("{{ '[1, 2]' | fromjson }}") == "[1, 2]"
     assert render("{{ '{\"a\": 1}' | fromjson | tojson }}") == '{"a": 1}'
     assert render("{{ 'say \"é\"\\n' | json_escape }}") == r"say \"\u00e9\"\n"
@@ -292,7 +292,7 @@ class Role(str, Enum):  # noqa: UP042  # a StrEnum prints its value anyway
     user = "user"
 
 
-def test_an_enumeration_of_texts_prints_its_value() -> None:
+def test_text_enum_renders_its_value() -> None:
     assert (
         render("{{ r }} {{ r ~ '!' }} {{ r | upper }} {{ [r] | join }}", r=Role.user)
         == "user user! USER user"
@@ -305,7 +305,7 @@ class Plain(BaseModel):
     parts: list[Part] = []
 
 
-def test_an_object_prints_the_text_it_chooses_wherever_it_prints() -> None:
+def test_object_renders_its_own_text_everywhere() -> None:
     part = Part(text="hello")
     assert render("{{ p }}", p=part) == "hello"
     assert render("{{ p ~ '!' }}", p=part) == "hello!"
@@ -317,7 +317,7 @@ def test_an_object_prints_the_text_it_chooses_wherever_it_prints() -> None:
     assert text_of([]) == "[]"
 
 
-def test_objects_answer_dots_brackets_and_tojson() -> None:
+def test_object_fields_are_read_with_dots_brackets_and_tojson() -> None:
     plain = Plain(number=3, parts=[Part(text="a")])
     assert render("{{ x.number }}{{ x['number'] }}{{ x.parts[0].text }}", x=plain) == "33a"
     assert json.loads(render("{{ x | tojson }}", x=plain)) == {"number": 3, "parts": [{"text": "a"}]}
@@ -337,7 +337,7 @@ def test_samples_cannot_be_changed(source: str) -> None:
     assert json.dumps(SAMPLE) == before
 
 
-def test_equal_templates_share_their_compilation_and_survive_pickling() -> None:
+def test_equal_templates_share_compilation_and_can_be_pickled() -> None:
     one, two = SampleTemplate("{{ sample.a }}!"), SampleTemplate("{{ sample.a }}!")
     assert one == two
     assert hash(one) == hash(two)
@@ -346,7 +346,7 @@ def test_equal_templates_share_their_compilation_and_survive_pickling() -> None:
     assert pickle.loads(pickle.dumps(one)).render(sample={"a": 1}) == "1!"
 
 
-def test_variables_may_have_any_name() -> None:
+def test_variables_can_have_any_name() -> None:
     assert (
         SampleTemplate("{{ self_ }}{{ variables }}{{ environment }}{{ context }}").render(
             self_=1, variables=2, environment=3, context=4
@@ -355,7 +355,7 @@ def test_variables_may_have_any_name() -> None:
     )
 
 
-def test_threads_may_render_one_template_at_once() -> None:
+def test_template_can_be_rendered_by_several_threads() -> None:
     template = SampleTemplate("{% for i in range(50) %}{{ sample.n }},{% endfor %}")
     wrong: list[str] = []
 
@@ -385,7 +385,7 @@ _VALUES = st.recursive(
 
 
 @given(_VALUES)
-def test_no_value_of_a_data_set_is_ever_a_template(value: Any) -> None:
+def test_dataset_values_are_never_rendered_as_templates(value: Any) -> None:
     text = SampleTemplate("<{{ sample.x }}>{% if sample.x == sample.x %}={% endif %}").render(
         sample={"x": value}
     )
@@ -393,14 +393,14 @@ def test_no_value_of_a_data_set_is_ever_a_template(value: Any) -> None:
 
 
 @given(_VALUES)
-def test_tojson_and_fromjson_are_inverse(value: Any) -> None:
+def test_tojson_and_fromjson_are_inverse_operations(value: Any) -> None:
     text = SampleTemplate("{{ sample.x | tojson }}").render(sample={"x": value})
     assert json.loads(text) == value
     assert SampleTemplate("{{ sample.x | tojson | fromjson }}").evaluate(sample={"x": value}) == value
 
 
 @given(st.text(alphabet=st.characters(blacklist_characters="{}#%\r")))
-def test_a_text_without_braces_renders_as_plain_jinja_renders_it(text: str) -> None:
+def test_text_without_braces_renders_as_in_jinja(text: str) -> None:
     assert SampleTemplate(text).render() == jinja2.Template(text).render()
 
 
@@ -409,7 +409,7 @@ class _Row:
     name: str
 
 
-def test_adapters_may_build_lists_but_only_on_copies() -> None:
+def test_adapters_can_build_lists_and_change_only_copies() -> None:
     body = {"choices": [{"text": "a"}]}
     template = CompiledAdapter(
         "{% set out = [] %}{% for c in body.choices %}{% set _ = out.append(c.text) %}{% endfor %}"
@@ -429,7 +429,7 @@ _FRAGMENTS = _CODE.split(" ")
 
 
 @given(st.lists(st.sampled_from(_FRAGMENTS), max_size=14).map(" ".join))
-def test_whatever_the_text_only_template_errors_come_out(source: str) -> None:
+def test_any_text_raises_only_template_errors(source: str) -> None:
     for text in (source, f"{{{{ {source} }}}}", f"{{% {source} %}}"):
         with contextlib.suppress(TemplateError):
             template = SampleTemplate(text)

@@ -1,4 +1,4 @@
-"""Within the bounds, a template prints what Jinja prints."""
+"""Within the limits, a template has the same output as in Jinja."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def sources() -> list[str]:
 
 
 @pytest.mark.parametrize("source", [source for source in sources() if "random" not in source])
-def test_prints_the_same(source: str) -> None:
+def test_template_renders_as_in_jinja(source: str) -> None:
     assert SampleTemplate(source).render(**VALUES) == JINJA.from_string(source).render(**VALUES)
 
 
@@ -97,7 +97,7 @@ _texts = st.text(max_size=20)
 
 
 @given(_texts, _texts, _texts, st.integers(-3, 30))
-def test_text_operations_agree_on_any_text(text: str, old: str, new: str, size: int) -> None:
+def test_text_operations_equal_those_of_jinja(text: str, old: str, new: str, size: int) -> None:
     source = (
         "{{ t | replace(o, n) }}|{{ t.replace(o, n) }}|{{ t.center(s) }}|{{ t * s }}|{{ t ~ o }}|{{ t + n }}|{{ [t, o] | join(n) }}"
         "|{{ n.join([t, o]) }}|{{ t | upper }}|{{ t.split() }}|{{ t | indent(n) }}|{{ t | striptags }}|{{ t | trim }}|{{ t | list }}"

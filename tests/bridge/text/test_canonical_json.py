@@ -1,4 +1,4 @@
-"""Canonical JSON is that of RFC 8785: its own examples, and laws over any value."""
+"""Canonical JSON follows RFC 8785: its examples, and properties of any value."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ JSON = st.recursive(
 
 
 @pytest.mark.parametrize(("bits", "text"), NUMBERS.items())
-def test_numbers_are_those_of_the_rfc(bits: str, text: str) -> None:
+def test_numbers_are_written_as_in_the_rfc(bits: str, text: str) -> None:
     (value,) = struct.unpack(">d", bytes.fromhex(bits))
     assert canonical_json(value) == text.encode()
 
 
-def test_the_example_of_the_rfc() -> None:
+def test_example_of_the_rfc_is_reproduced() -> None:
     value = json.loads(
         r"""{"numbers": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
              "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/", "literals": [null, true, false]}"""
@@ -70,13 +70,13 @@ def test_the_example_of_the_rfc() -> None:
     )
 
 
-def test_keys_are_in_the_order_of_utf_16() -> None:
+def test_keys_are_sorted_by_utf_16() -> None:
     value = {"\u20ac": 1, "\r": 2, "\ufb33": 3, "1": 4, "\U0001f600": 5, "\u0080": 6, "\u00f6": 7}
     keys = list(json.loads(canonical_json(value)))
     assert keys == ["\r", "1", "\u0080", "\u00f6", "\u20ac", "\U0001f600", "\ufb33"]
 
 
-def test_both_ways_write_control_characters_alike() -> None:
+def test_fast_and_slow_path_write_the_same_control_characters() -> None:
     text = "".join(map(chr, range(0x100))) + "\u2028\u2029\U0001f600"
     quick, other = canonical_json([text]), canonical_json([text, 0.5])
     assert other == quick[:-1] + b",0.5]"
@@ -86,7 +86,7 @@ def test_both_ways_write_control_characters_alike() -> None:
 
 
 @given(JSON)
-def test_the_text_says_the_value_and_depends_on_nothing_else(value: object) -> None:
+def test_canonical_json_depends_only_on_the_value(value: object) -> None:
     text = canonical_json(value)
     again = json.loads(text, parse_int=float)
     assert again == value
@@ -96,7 +96,7 @@ def test_the_text_says_the_value_and_depends_on_nothing_else(value: object) -> N
 
 
 def _turned(value: object) -> object:
-    """The same with keys in another order, and whole numbers as floats."""
+    """Return the same value with reversed keys, and integers as floats."""
     if isinstance(value, dict):
         return {key: _turned(part) for key, part in reversed(value.items())}
     if isinstance(value, list):
@@ -115,12 +115,12 @@ def _turned(value: object) -> object:
         ({"a": {3}}, "a value of type set is not JSON"),
     ],
 )
-def test_a_value_without_canonical_text_is_reported_with_its_path(value: object, problem: str) -> None:
+def test_value_without_canonical_json_is_reported_with_its_path(value: object, problem: str) -> None:
     with pytest.raises(ValueError, match=re.escape(problem)):
         canonical_json(value)
 
 
-def test_values_nested_without_end_are_refused() -> None:
+def test_endlessly_nested_value_is_rejected() -> None:
     value: list[object] = []
     value.append(value)
     with pytest.raises(ValueError, match="nested too deeply"):

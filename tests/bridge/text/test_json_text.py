@@ -19,7 +19,7 @@ VALUES = st.recursive(
 
 
 def outcome(read: Any, text: str | bytes) -> str:
-    """The value with its types, or the error."""
+    """Return the value with its types, or the error."""
     try:
         return repr(read(text))
     except json.JSONDecodeError:
@@ -29,7 +29,7 @@ def outcome(read: Any, text: str | bytes) -> str:
 
 
 @given(value=VALUES, ascii_only=st.booleans(), as_bytes=st.booleans(), data=st.data())
-def test_valid_and_damaged_text_has_the_standard_outcome(
+def test_valid_and_damaged_json_has_the_outcome_of_the_standard_library(
     value: Any, ascii_only: bool, as_bytes: bool, data: st.DataObject
 ) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only)
@@ -69,18 +69,18 @@ def test_valid_and_damaged_text_has_the_standard_outcome(
         "\ufeff1",
     ],
 )
-def test_numbers_and_odd_texts(text: str) -> None:
+def test_unusual_json_has_the_outcome_of_the_standard_library(text: str) -> None:
     assert outcome(read_json, text) == outcome(json.loads, text)
     assert outcome(read_json, text.encode()) == outcome(json.loads, text.encode())
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "latin-1"])
-def test_bytes_in_other_encodings(encoding: str) -> None:
+def test_other_encodings_have_the_outcome_of_the_standard_library(encoding: str) -> None:
     text = '{"é": 1}'.encode(encoding)
     assert outcome(read_json, text) == outcome(json.loads, text)
 
 
 @pytest.mark.parametrize("text", ["9" * 5000, b"[1, -" + b"9" * 5000 + b"]"])
-def test_an_integer_of_too_many_digits_is_an_error_as_any_other(text: str | bytes) -> None:
+def test_integer_with_too_many_digits_is_a_json_error(text: str | bytes) -> None:
     with pytest.raises(json.JSONDecodeError, match="more digits than can be read"):
         read_json(text)

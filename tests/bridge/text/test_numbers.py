@@ -1,4 +1,4 @@
-"""Numbers in the terminal have the format of the pages: `frontend/src/format.ts`, tested in `tests/browser/`."""
+"""Numbers in the terminal have the same format as in the pages (`frontend/src/format.ts`, tested in `tests/browser/`)."""
 
 from __future__ import annotations
 

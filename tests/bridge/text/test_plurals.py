@@ -23,12 +23,12 @@ def test_noun_follows_its_number(count: int, words: str) -> None:
     assert plural(count, "sample") == words
 
 
-def test_verbs_and_irregular_nouns_follow_too() -> None:
+def test_verbs_and_irregular_nouns_follow_the_number() -> None:
     assert plural(1, "reply was", "replies were") == "1 reply was"
     assert plural(1200, "reply was", "replies were", form=",") == "1,200 replies were"
 
 
-def test_no_message_writes_a_plural_after_any_number() -> None:
+def test_messages_never_use_a_fixed_plural_after_a_number() -> None:
     sources = [
         *(REPOSITORY / "bridge").rglob("*.py"),
         *(REPOSITORY / "adapters").rglob("*.py"),

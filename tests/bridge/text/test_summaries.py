@@ -1,4 +1,4 @@
-"""The line of an error that is shown where one line is shown: the first one that says something."""
+"""One-line summary of an error: its first informative line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HOT = "Settings: temperature: Input should be a valid number, unable to parse st
 
 
 class Settings(BaseModel):
-    """Like Inspect's `GenerateConfig`."""
+    """Settings similar to Inspect's `GenerateConfig`."""
 
     temperature: float = 0.0
     seed: int = Field(default=0, ge=0)
@@ -70,7 +70,7 @@ def test_field_and_problem_of_an_invalid_value_are_shown(values: dict[str, objec
         ("1 validation error for X", "1 validation error for X"),
     ],
 )
-def test_lines_that_say_nothing_are_skipped(text: str, line: str) -> None:
+def test_uninformative_lines_are_skipped(text: str, line: str) -> None:
     assert summary(text) == line
     assert one_line(text) == line
 
@@ -84,7 +84,7 @@ def test_exception_at_the_end_of_a_traceback_is_shown() -> None:
     assert summary(text.rpartition("ValueError")[0]).startswith("Traceback")
 
 
-def test_cause_is_shown_of_an_error_that_says_nothing_itself() -> None:
+def test_cause_of_an_uninformative_error_is_shown() -> None:
     group = ExceptionGroup("unhandled errors in a TaskGroup", [KeyError("a"), OSError("b")])
     assert summary_of(group) == "KeyError: 'a' (and 1 more)"
     error = RuntimeError("RetryError[<Future at 0x7f00 state=finished raised ValueError>]")
