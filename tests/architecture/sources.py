@@ -23,19 +23,19 @@ DATA = (("projects", "templates"), ("projects", "parts"))
 
 @dataclass(frozen=True)
 class Source:
-    """A module."""
+    """Parsed module."""
 
     name: str
     path: Path
 
     @property
     def package(self) -> str:
-        """What its relative imports start from."""
+        """Return the package that relative imports start from."""
         return self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]
 
     @cached_property
     def tree(self) -> ast.Module:
-        """What it says."""
+        """Return the syntax tree."""
         return ast.parse(self.path.read_text("utf-8"))
 
     def __str__(self) -> str:

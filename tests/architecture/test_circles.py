@@ -1,4 +1,4 @@
-"""No file imports itself by way of others, not even where a function or a type checker does the import."""
+"""No file imports itself through other files, including imports in functions and for type checkers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.architecture.sources import SOURCES, Source
 
 
 def imports(source: Source, modules: Mapping[str, Source]) -> set[str]:
-    """Modules that a module imports, anywhere in it."""
+    """Return the modules that a module imports anywhere."""
     wanted = {module for name in _names(source) if (module := _module(name, modules))}
     return wanted - {source.name}
 
@@ -28,14 +28,14 @@ def _names(source: Source) -> Iterator[str]:
 
 
 def _module(name: str, modules: Mapping[str, Source]) -> str | None:
-    """The module of a dotted name, which may name something in it."""
+    """Return the module of a dotted name, which may name an object in it."""
     while name and name not in modules:
         name = name.rpartition(".")[0]
     return name or None
 
 
 def circle(modules: Mapping[str, Source]) -> Sequence[str]:
-    """One circle, where there is any."""
+    """Return one import cycle, if there is any."""
     graph = TopologicalSorter({name: imports(source, modules) for name, source in modules.items()})
     try:
         graph.prepare()
@@ -46,7 +46,7 @@ def circle(modules: Mapping[str, Source]) -> Sequence[str]:
 
 
 class Text(Source):
-    """A module from a text."""
+    """Module from a text."""
 
     def __init__(self, name: str, text: str):
         path = SOURCES["aigo_bridge"].path.with_name("x.py")

@@ -1,4 +1,4 @@
-"""Each page of docs/adr says when it was decided, what else there was, and what was measured, or that nothing was."""
+"""Each page of docs/adr has a date, the alternatives, and measured figures or a note that there are none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHAPTERS = {"Context", "Decision", "Alternatives", "Figures"}
 
 
 def chapters(text: str) -> dict[str, str]:
-    """What stands behind each chapter's name."""
+    """Return the text of each chapter by name."""
     parts = re.split(r"^\*\*([A-Z][a-z]+)\.\*\*", text, flags=re.MULTILINE)
     return dict(zip(parts[1::2], (part.strip() for part in parts[2::2]), strict=True))
 

@@ -1,4 +1,4 @@
-"""The budget of durations: what is over it fails `make durations`, and the committed lists name tests that exist."""
+"""Duration budgets: `make durations` fails if they are exceeded, and committed lists name existing tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TABLE = tomllib.loads(BUDGETS.read_text("utf-8"))
 
 
 def exists(test: str) -> bool:
-    """Whether a folder, a file or a test is there, whatever its parameters are."""
+    """Return whether a folder, file or test exists, without its parameters."""
     path, _, names = without_parameters(test).partition("::")
     if not names:
         return (ROOT / path).exists()
@@ -83,6 +83,6 @@ def test_tests_and_suite_over_budget_are_reported() -> None:
 
 @pytest.mark.xdist_group("together")
 def test_grouped_tests_run_in_one_process(request: pytest.FixtureRequest) -> None:
-    """Else each process makes what a module's tests share, and loads lighteval: a quarter of the suite's time."""
+    """Otherwise each process prepares shared data and loads lighteval: a quarter of the suite's time."""
     by_groups = getattr(request.config.option, "loadgroup", False)
     assert request.node.nodeid.endswith("@together") == by_groups

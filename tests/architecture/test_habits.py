@@ -1,4 +1,4 @@
-"""The commands that people and CI run: one set of checks, wherever it is run."""
+"""Commands that people and CI run use one set of checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is loaded when: the core loads no engine, the help loads nothing heavy."""
+"""Loaded modules: the core loads no engine, and the help loads no heavy module."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXTRAS = tuple(name for name, path in PACKAGES.items() if path.parent.name == "e
 
 
 def loaded_after(code: str) -> set[str]:
-    """Top-level modules in a fresh process after running some code."""
+    """Return the top-level modules of a new process after running code."""
     script = f"{code}\nimport sys; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     return set(done.stdout.splitlines()[-1].split())
@@ -43,7 +43,7 @@ def test_help_loads_no_heavy_module(verb: list[str]) -> None:
 
 
 def test_every_core_module_works_without_an_engine_and_an_extra() -> None:
-    """Importing all of the core loads no engine, no adapter and no extra."""
+    """Importing the complete core loads no engine, adapter or extra."""
     code = (
         "import pkgutil, importlib, aigo_bridge\n"
         "for module in pkgutil.walk_packages(aigo_bridge.__path__, 'aigo_bridge.'):\n"
@@ -60,7 +60,7 @@ def test_reading_an_inspect_log_does_not_load_inspect() -> None:
 
 
 def test_import_of_an_inspect_log_loads_only_its_own_modules(tmp_path: Path) -> None:
-    """No other importer, nothing of plans, scorers, metrics or models."""
+    """No other importer, plan, scorer, metric or model module."""
     script = (
         "import sys\n"
         "from aigo_bridge.cli import main\n"

@@ -26,14 +26,14 @@ EXCEPTIONS = {
 
 
 def names(folder: Path) -> Iterator[str]:
-    """What a test module of a folder may be named after."""
+    """Return the allowed names of test modules in a folder."""
     if folder.is_dir():
         yield folder.name
         yield from (path.stem for path in folder.iterdir() if path.suffix == ".py" or path.is_dir())
 
 
 def unmatched(tests: Path, source: Path) -> Iterator[str]:
-    """Test modules that are named after nothing."""
+    """Return test modules without a matching source module."""
     for path in sorted(tests.rglob("test_*.py")):
         subject = path.stem.removeprefix("test_")
         folder = source / path.parent.relative_to(tests)

@@ -1,4 +1,4 @@
-"""The faults of `make mutants` fit the source of today, and no package is without one."""
+"""The faults of `make mutants` match the current source, and every package has one."""
 
 from __future__ import annotations
 

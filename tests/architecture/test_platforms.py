@@ -1,7 +1,6 @@
-"""Nothing that only Unix has is needed to load a module of ours; text has an encoding wherever it is read or written.
+"""Modules load without Unix-only functions, and text files are opened with an encoding.
 
-Windows and macOS are not among the machines that the tests run on: what can be seen from here is held here, and
-`docs/reference/versions-and-platforms.md` says the rest.
+Tests do not run on Windows and macOS; `docs/reference/versions-and-platforms.md` has the details.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ LINUX = "aigo_bridge.sandbox."
 
 
 def at_load(node: ast.AST) -> Iterator[ast.AST]:
-    """What is carried out when a module is loaded: not the bodies of functions, and not what an alternative stands beside."""
+    """Return the code that runs when a module is loaded, without function bodies and code with an alternative."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Try)):
             continue
@@ -88,7 +87,7 @@ def unix_only(tree: ast.AST) -> Iterator[str]:
 
 
 def without_encoding(source: Source) -> Iterator[int]:
-    """Lines where a text file is opened in the encoding of whoever runs the command."""
+    """Return lines that open a text file in the locale's encoding."""
     for node in ast.walk(source.tree):
         if not isinstance(node, ast.Call):
             continue

@@ -1,4 +1,4 @@
-"""The names that `aigo_bridge` promises: all are there, documented, and none is hidden by a room of the same name."""
+"""The public names of `aigo_bridge` exist, are documented, and are not hidden by a package with the same name."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ def test_type_checkers_see_the_same_names() -> None:
 
 
 def test_no_package_has_the_name_of_a_public_function() -> None:
-    """Once a room is loaded, the package's attribute of that name is the room."""
+    """A loaded subpackage would replace the attribute with the same name."""
     rooms = {path.stem for path in Path(aigo_bridge.__file__).parent.iterdir()}
     assert rooms.isdisjoint(NAMES)

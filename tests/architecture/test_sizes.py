@@ -1,4 +1,4 @@
-"""How large things may become: folders, the number of modules, functions; and how vague the names of locals."""
+"""Size limits: folders, number of modules, functions, and the share of vague local names."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]
 
 
 def assigned(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Where a name gets its value, and the name."""
+    """Return the line and name of each assignment."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.lineno, node.id
 
 
 def parameters(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Where a parameter stands, and its name."""
+    """Return the line and name of each parameter."""
     return ((node.lineno, node.arg) for node in ast.walk(tree) if isinstance(node, ast.arg))
 
 

@@ -1,4 +1,4 @@
-"""`:=` in a comprehension binds in the function around it: there it must not change a name that the function uses otherwise."""
+"""`:=` in a comprehension must not change a name that the surrounding function uses otherwise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Module, ast.Cla
 
 
 def nodes(scope: ast.AST, *, comprehended: bool = False) -> Iterator[tuple[ast.AST, bool]]:
-    """Nodes of a scope without those of scopes in it, each with whether it stands in a comprehension."""
+    """Return the nodes of a scope without nested scopes, and whether each is in a comprehension."""
     for child in ast.iter_child_nodes(scope):
         if isinstance(child, SCOPES):
             continue
@@ -25,7 +25,7 @@ def nodes(scope: ast.AST, *, comprehended: bool = False) -> Iterator[tuple[ast.A
 
 
 def rebound(source: str) -> list[str]:
-    """Names that a walrus in a comprehension binds, and the function around it, or the comprehension itself, as well."""
+    """Return names bound by `:=` in a comprehension and also by the function or the comprehension itself."""
     found = []
     for scope in ast.walk(ast.parse(source)):
         if not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):

@@ -32,7 +32,7 @@ _CHANGING = re.compile(r"\d{4}-\d\d-\d\dT[\w-]+|(?<=digest )[0-9a-f]{12,}")
 
 
 def base(folder: Path) -> Path:
-    """The folder that examples change: `examples/capitals` with the result of its run."""
+    """Copy `examples/capitals` and its result into the folder that examples change."""
     project = folder / "capitals"
     shutil.copytree(PROJECT, project)
     run = project / "run.yaml"
@@ -48,7 +48,7 @@ def base(folder: Path) -> Path:
 
 
 def made(entry: CatalogueEntry, project: Path, folder: Path) -> Path:
-    """The mistake of an entry, in a folder of its own."""
+    """Apply the mistake of an entry in its own folder."""
     example = entry.example
     assert example is not None
     place = folder / entry.code.lower() / "capitals"
@@ -68,7 +68,7 @@ def made(entry: CatalogueEntry, project: Path, folder: Path) -> Path:
 
 
 def said(place: Path, command: str) -> str:
-    """What a command says on both streams, run in this process."""
+    """Run a command in this process and return both output streams."""
     with chdir(place):
         result = CliRunner().invoke(app, shlex.split(command))
     if result.exception is not None and not isinstance(result.exception, SystemExit):
@@ -77,7 +77,7 @@ def said(place: Path, command: str) -> str:
 
 
 def output(entry: CatalogueEntry, place: Path) -> str:
-    """What the example says, whatever the folder that it is carried out in."""
+    """Return the output of the example without folder names."""
     assert entry.example is not None
     text = said(place, entry.example.command).replace(f"{place}{os.sep}", "").replace(str(place), ".")
     text = text.replace(str(place.parent), "..")
@@ -85,7 +85,7 @@ def output(entry: CatalogueEntry, place: Path) -> str:
 
 
 def part(entry: CatalogueEntry, text: str) -> str:
-    """The paragraph of an output that has the code; of a run's it is one line."""
+    """Return the paragraph with the code; for a run it is one line."""
     for paragraph in text.split("\n\n"):
         if f"[{entry.code}]" in paragraph:
             lines = paragraph.rstrip().split("\n")
@@ -96,7 +96,7 @@ def part(entry: CatalogueEntry, text: str) -> str:
 
 
 def pages(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Every page, and what it has to say."""
+    """Return every page with its text."""
     project = base(folder)
     for entry in CATALOGUE.values():
         shown = None if entry.example is None else part(entry, output(entry, made(entry, project, folder)))
@@ -105,7 +105,7 @@ def pages(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def index() -> str:
-    """The page that lists all codes."""
+    """Return the page that lists all codes."""
     parts = [HEAD]
     for family in FAMILIES.values():
         rows = [
@@ -140,7 +140,7 @@ Evidence records the errors of samples with an `error_type`. Summaries also show
 
 
 def main() -> int:
-    """Write the pages, or say which are not current."""
+    """Write the pages, or print the outdated ones."""
     is_check = "--check" in sys.argv
     stale = []
     with tempfile.TemporaryDirectory() as folder:

@@ -47,7 +47,7 @@ class Tables:
 
     @property
     def classes(self) -> dict[str, type[BaseModel]]:
-        """Those that files of these kinds may hold, by name."""
+        """Return the possible classes of these file types by name."""
         found: dict[str, type[BaseModel]] = {}
         waiting = list(self.roots)
         while waiting:
@@ -60,7 +60,7 @@ class Tables:
 
     @property
     def bases(self) -> dict[str, type[BaseModel]]:
-        """What several of them share; a base may have a table of its own, and its fields then stand in no other."""
+        """Return shared base classes; fields of a base with its own table are only in that table."""
         found = [base for model in self.classes.values() for base in model.__mro__[1:]]
         return {base.__name__: base for base in found if getattr(base, "model_fields", None)}
 
@@ -106,7 +106,7 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def _is_alternative(model: type[BaseModel]) -> bool:
-    """Whether it is one of several that may stand in one place: its tag, or the operation of a filter, says which."""
+    """Return whether a class is one of several alternatives, selected by a tag or a filter operation."""
     return tag_of_model(model) is not None or "op" in model.model_fields
 
 
@@ -141,7 +141,7 @@ class Writer:
         )
 
     def _table(self, model: type[BaseModel]) -> str:
-        """The fields of a class: what they take, what stands for a missing one, what they mean."""
+        """Return the fields of a class with their values, defaults and meanings."""
         names = self._fields(model)
         if not names:
             return "No additional fields.\n"
@@ -158,7 +158,7 @@ class Writer:
         return "\n".join(rows) + "\n"
 
     def _fields(self, model: type[BaseModel]) -> list[str]:
-        """Those that belong in its table: fields of a base with a table of its own stand there, the tag in the heading."""
+        """Return the fields for the table of a class, without the tag and fields of a base with its own table."""
         bases = [
             base
             for base in model.__mro__[1:]
@@ -171,7 +171,7 @@ class Writer:
         return [name for name in model.model_fields if name not in elsewhere and name not in tags]
 
     def _link(self, model: type[BaseModel]) -> str:
-        """Where a class is described: its own section, the chapter of all those that may stand there, or that of a class it belongs to."""
+        """Return the link to a class: its own section, the chapter of alternatives, or the section of its owner."""
         section = self._marked.get(model.__name__)
         if section is None:
             return "mapping"

@@ -1,4 +1,4 @@
-"""Guides about tasks and plug-ins: their settings, names and commands are those of the program."""
+"""Guides about tasks and plug-ins: settings, names and commands match the program."""
 
 from __future__ import annotations
 

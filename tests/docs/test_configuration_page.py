@@ -1,4 +1,4 @@
-"""The configuration page: its examples work, and its tables are complete."""
+"""Configuration page: its examples work, and its tables are complete."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_comparison_command_prints_the_shown_output(aigo: Run, tmp_path: Path) -
 
 
 def test_manual_page_is_current() -> None:
-    """Else: `make manual`."""
+    """To fix: `make manual`."""
     assert manual.FILE.read_text("utf-8") == manual.manual()
 
 

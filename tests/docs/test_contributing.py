@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md: its answers name files that exist, and its worked examples work in a copy of the source."""
+"""CONTRIBUTING.md: its files exist, and its examples work in a copy of the source."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ MOST_LINES = 220
 
 
 def examples(title: str) -> list[tuple[str, str, str]]:
-    """The blocks of a section that name a file: language, file, text."""
+    """Return the blocks of a section that name a file: language, file, text."""
     (section,) = re.findall(rf"^### {title}\n(.*?)(?=^##|\Z)", TEXT, re.DOTALL | re.MULTILINE)
     return _EXAMPLE.findall(section)
 
 
 def carry_out(title: str, root: Path) -> None:
-    """Do what an example says: write its files, put its lines where the lines around them stand."""
+    """Write the files of an example and insert its lines at the shown positions."""
     for language, name, block in examples(title):
         path = root / name
         if language == "diff":
@@ -53,7 +53,7 @@ def carry_out(title: str, root: Path) -> None:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """A copy of the packages."""
+    """Copy of the packages."""
     for folder in ("bridge", "adapters", "extras"):
         leave_out = shutil.ignore_patterns("__pycache__")
         shutil.copytree(REPOSITORY / folder, tmp_path / "source" / folder, ignore=leave_out)
@@ -61,7 +61,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def python(source: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """Python with the packages of the copy, beside the source."""
+    """Run Python with the copied packages."""
     folders = [
         source / "site",
         source / "bridge",

@@ -1,4 +1,4 @@
-"""The page on editors: its settings are settings, and start the command that there is."""
+"""Editors page: the settings are valid and start the existing command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of the error catalogue: each example makes its error, and the page shows what is said."""
+"""Error pages: each example causes its error, and the page shows the printed message."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLES = [code for code, entry in CATALOGUE.items() if entry.example is not No
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that examples change; they are carried out in this process."""
+    """Folder that examples change; they run in this process."""
     return base(tmp_path_factory.mktemp("errors"))
 
 

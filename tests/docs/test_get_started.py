@@ -1,4 +1,4 @@
-"""Pages of "Get started": the messages, extras and exit codes that they show are those of the program."""
+""" "Get started" pages: the shown messages, extras and exit codes match the program."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ ANSWERS = REPOSITORY / "examples" / "capitals" / "answers.jsonl"
 
 @pytest.fixture
 def examples(tmp_path: Path) -> Path:
-    """A folder with the examples of this repository."""
+    """Folder with the examples of this repository."""
     shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
     return tmp_path
 
@@ -61,7 +61,7 @@ def test_agent_guide_prints_the_shown_output(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(400)
 def test_judge_agreement_guide_prints_the_shown_output(tmp_path: Path) -> None:
-    """A third of the answers is bad; the judge overlooks some of them, and takes a few good ones for bad."""
+    """A third of the answers is bad; the judge misses some of them and rejects a few good ones."""
     chance = random.Random(5)
     rows: list[dict[str, object]] = []
     answers: list[dict[str, object]] = []

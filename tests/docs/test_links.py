@@ -1,4 +1,4 @@
-"""Links of the pages lead somewhere, and every page can be found from the README."""
+"""Every link of the pages has a target, and every page can be reached from the README."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DOCS = REPOSITORY / "docs"
 
 
 def broken(of: Page) -> list[str]:
-    """Relative links whose file or heading does not exist."""
+    """Return relative links without an existing file or heading."""
     found = []
     for link in of.links:
         if "://" in link or link.startswith("mailto:"):

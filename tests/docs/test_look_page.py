@@ -1,4 +1,4 @@
-"""The guides to looking at results and to querying them: their commands print what they show."""
+"""Guides to viewing and querying results: commands print the shown output."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_commands_print_the_shown_output(tmp_path: Path, path: Path) -> None:
 
 
 def served(command: str, folder: Path) -> str:
-    """What a server prints until it is told to end, with the port and the token of the page."""
+    """Return the output of a server until it is stopped, with the port and token of the page."""
     with start(command.split(), cwd=folder, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(2)]

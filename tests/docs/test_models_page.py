@@ -1,4 +1,4 @@
-"""Which API of OpenAI's a model string calls, as `docs/reference/models.md` and the README say."""
+"""Model strings call the OpenAI API that `docs/reference/models.md` and the README name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.endpoint import Endpoint, completion
 
 
 def answer(body: Any) -> tuple[int, dict[str, Any]]:
-    """Of either API: a chat has messages, a response an input."""
+    """Answer with either API: a chat request has messages, a response request an input."""
     if "messages" in body:
         return 200, completion("Oslo")
     text = {"type": "output_text", "text": "Oslo", "annotations": []}

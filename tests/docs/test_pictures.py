@@ -1,4 +1,4 @@
-"""The pictures of what results look like: those that the tool makes, small, and shown where they are explained."""
+"""Pictures of results are made by the tool, are small, and are shown where they are explained."""
 
 from __future__ import annotations
 

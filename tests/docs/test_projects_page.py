@@ -1,4 +1,4 @@
-"""`docs/guides/set-up-a-project.md`: its commands print what it shows, and its table has every template."""
+"""`docs/guides/set-up-a-project.md`: commands print the shown output, and the table lists every template."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAGE = page(REPOSITORY / "docs" / "guides" / "set-up-a-project.md")
 
 
 def test_commands_print_the_shown_output(aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In this process, which knows the engine already."""
+    """In this process, which has loaded the engine already."""
     for block in PAGE.blocks:
         for command, shown in block.commands:
             folder, _, words = command.rpartition(" && ")

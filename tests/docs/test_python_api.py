@@ -1,4 +1,4 @@
-"""`docs/reference/python-api.md` and the examples of docstrings are executed: as a program, and in a real Jupyter kernel."""
+"""`docs/reference/python-api.md` and docstring examples are executed: as a program and in a real Jupyter kernel."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def shown_behind(blocks: list[Block]) -> list[str]:
-    """What the page shows behind each program; nothing where no text follows."""
+    """Return the output that the page shows after each program, or an empty text."""
     following = [*blocks[1:], Block("", "")]
     return [
         text.text if text.kind == "text" else ""
@@ -55,7 +55,7 @@ def test_examples_print_the_shown_output(folder: Path, capsys: pytest.CaptureFix
 
 
 class ThisPython(AsyncKernelManager):
-    """A kernel of the environment that the tests run in, whatever kernels are registered."""
+    """Kernel of the test environment, independent of the registered kernels."""
 
     @property
     def kernel_spec(self) -> KernelSpec:

@@ -15,7 +15,7 @@ PAGE = page(REPOSITORY / "docs" / "guides" / "resume-cache-and-replay.md")
 
 
 def sized(text: str) -> list[str]:
-    """Lines without the last digit of a cassette's size: the times of its calls take a few bytes more or less."""
+    """Return lines without the last digit of the cassette size, which depends on call times."""
     return [re.sub(r"\(0\.[67] kB\)", "(0.7 kB)", line) for line in squeezed(text)]
 
 

@@ -1,4 +1,4 @@
-"""The documentation as a site: every page is on it, every link leads somewhere, and nothing of it comes from a network."""
+"""Documentation site: every page is on it, every link has a target, and no file comes from a network."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REDIRECTS = DOCS / "redirects.json"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built once; a link to nothing ends the build."""
+    """Site built once; a broken link fails the build."""
     return build(tmp_path_factory.mktemp("site"))
 
 

@@ -1,4 +1,4 @@
-"""`docs/reference/statistics.md`: its commands print what it shows, and its table of coverage has the rows of the benchmark."""
+"""`docs/reference/statistics.md`: commands print the shown output, and the coverage table has the benchmark rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAGE = page(REPOSITORY / "docs" / "reference" / "statistics.md")
 
 
 def timeless(text: str) -> list[str]:
-    """Without the line that no two runs have in common."""
+    """Return the text without the line that differs in every run."""
     lines = [line for line in text.splitlines() if not line.startswith("seconds per sample")]
     return squeezed("\n".join(lines))
 

@@ -1,4 +1,4 @@
-"""The task format pages are complete and true: compared with the classes that read task files, and their examples are run."""
+"""Task format pages are complete and correct: they match the classes that read task files, and their examples run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SCORER = {"type": "string_equals", "ground_truth": "{{ sample.answer }}"}
 
 
 def examples(chapter: str) -> list[tuple[Section, dict[str, Any]]]:
-    """The YAML examples of a chapter, each with the section that it stands in."""
+    """Return the YAML examples of a chapter with their sections."""
     return [
         (section, yaml.safe_load(block.text))
         for section in SECTIONS
@@ -67,7 +67,7 @@ def blocks_under(title: str) -> tuple[Block, ...]:
 
 
 def named(section: Section, what: str) -> set[str]:
-    """The names in the sentence of a section that begins with **what**:."""
+    """Return the names in the sentence that begins with **what**:."""
     (sentence,) = re.findall(
         rf"\*\*{what}\*\*(?: of all)?: (.*?)(?:\. |\.?\n\n|\.\n)", section.prose, re.DOTALL
     )
@@ -75,7 +75,7 @@ def named(section: Section, what: str) -> set[str]:
 
 
 def whole_file(example: dict[str, Any], key: str) -> dict[str, Any]:
-    """A part of a task, of a dataset or of a generator as a file."""
+    """Return a part of a task, dataset or generator as a complete file."""
     head: dict[str, Any] = {"key": key, "display_name": "Part", "description": ""}
     if {"source", "generator_specification"} & set(example) or "synthesizers" in example.get(
         "definition", ()
@@ -152,7 +152,7 @@ COUNTED = {
 
 
 def formula(section: Section) -> str:
-    """The line of a section that begins with **Formula**:; empty: it has none, or several."""
+    """Return the only line that begins with **Formula**:, or an empty text."""
     lines = re.findall(r"^\*\*Formula\*\*: (.+)$", section.prose, re.MULTILINE)
     return lines[0] if len(lines) == 1 else ""
 
@@ -189,12 +189,12 @@ def test_every_published_formula_names_its_source() -> None:
 
 
 def test_page_lists_the_engines_of_each_type() -> None:
-    """By its own lines **Engines**, and by the table that has a row for each."""
+    """In its **Engines** lines, and in the table with one row for each type."""
     assert "../feature-matrix.md#by-name" in PAGES[0].links
 
 
 def test_every_example_is_valid(aigo: Run, tmp_path: Path) -> None:
-    """Each as a file of its own, put in its place, beside the rows that two of them name."""
+    """Each example is a separate file, next to the rows that two of them name."""
     (tmp_path / "rows.jsonl").write_text(json.dumps(ROW) + "\n")
     (tmp_path / "documents").mkdir()
     for number, block in enumerate(YAML):
@@ -225,7 +225,7 @@ def evidence(
     definition: dict[str, Any],
     models: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """The evidence of a task with the row of the page, answered by a model that says Oslo; other models by what they say."""
+    """Return the evidence of a task with the page's row; the model answers Oslo, other models as given."""
     definition = {"dataset": {"key": "rows"}, "solver": ASK, "scorers": [SCORER], **definition}
     task = {"key": "t", "display_name": "T", "description": "", "definition": definition}
     (folder / "t.yaml").write_text(yaml.safe_dump(task, sort_keys=False))
@@ -256,7 +256,7 @@ EXAMPLE_VALUES = re.compile(
 
 
 def example_values(section: Section) -> dict[str, Any]:
-    """Name → value, as the page shows them: `words` 1, `is_unique` true, `guess` "geography"."""
+    """Return the values shown on the page by name: `words` 1, `is_unique` true, `guess` "geography"."""
     ((_, values),) = EXAMPLE_VALUES.findall(section.prose)
     return {
         name: json.loads(value) for name, value in re.findall(r'`(\w+)` ("[^"]*"|[^ ,]+)(?:, |$)', values)
@@ -264,7 +264,7 @@ def example_values(section: Section) -> dict[str, Any]:
 
 
 def as_shown(value: Any) -> Any:
-    """A value with the digits that the page shows."""
+    """Return a value with the digits shown on the page."""
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
@@ -277,7 +277,7 @@ JUDGES = {
 
 
 def test_scorers_return_the_documented_values(aigo: Run, tmp_path: Path, result_of: Load) -> None:
-    """Scores, usual metrics and metadata of every scorer but `code_exec`, which wants a sandbox and has its own tests."""
+    """Scores, default metrics and metadata of every scorer except `code_exec`, which needs a sandbox."""
     sections = {each["scorers"][0]["type"]: section for section, each in examples("Scorers")}
     scorers = [
         each["scorers"][0] for _, each in examples("Scorers") if each["scorers"][0]["type"] != "code_exec"
@@ -306,7 +306,7 @@ def test_scorers_return_the_documented_values(aigo: Run, tmp_path: Path, result_
 
 
 def _filled(name: str, values: Mapping[str, Any]) -> list[str]:
-    """`SCORE_mean` for every score that is a number, `label_LABEL` for the label that was given."""
+    """Replace `SCORE_mean` for every numeric score and `label_LABEL` for the label."""
     if "SCORE" in name:
         return [
             name.replace("SCORE", each) for each, value in values.items() if isinstance(value, int | float)

@@ -1,4 +1,4 @@
-"""`docs/reference/result-log.md` is complete and true: held against the types of evidence, and what it shows is what a run leaves."""
+"""`docs/reference/result-log.md` is complete and correct: it matches the evidence types and the log of a run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CAPITALS = "examples/capitals"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the first task of the README was run."""
+    """Folder in which the first task of the README was run."""
     folder = tmp_path_factory.mktemp("reader")
     shutil.copytree(REPOSITORY / "examples", folder / "examples")
     reader = Reader(folder)
@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def differences(shown: Any, real: Any, place: str = "") -> list[str]:
-    """Where a shown value is not the real one; `…` stands for anything, in lists for one element, and no key may be missing."""
+    """Return differences to the real values; `…` matches anything, or one list element, and no key may be missing."""
     if shown == "…":
         return []
     if isinstance(shown, dict) and isinstance(real, dict):
@@ -98,7 +98,7 @@ def test_python_examples_print_the_shown_output(folder: Path) -> None:
 
 @pytest.mark.parametrize("command", [each for block in PAGE.blocks for each in block.commands])
 def test_commands_print_the_shown_output(folder: Path, command: tuple[str, str]) -> None:
-    """jq is not among the tools that this project needs: where it is missing, only its filters' names of fields are looked up."""
+    """Without jq, only the field names in its filters are checked."""
     line, shown = command
     if shutil.which("jq") is None:
         log = (folder / "out" / "capitals.tasklog.json").read_text()

@@ -32,12 +32,12 @@ _UV = {
 
 
 class CommandError(Exception):
-    """A command failed; the message has what it said."""
+    """A command failed; the message contains its output."""
 
 
 @dataclass(frozen=True)
 class Environment:
-    """What an environment is made of."""
+    """Definition of an environment."""
 
     name: str
     extras: tuple[str, ...] = ()
@@ -50,14 +50,14 @@ class Environment:
 
     @property
     def has(self) -> frozenset[str]:
-        """Extras whose packages are there, those that another extra brings included."""
+        """Return the extras whose packages are installed, including those of other extras."""
         brought = {"parquet", "huggingface", "openai", "stats"} if "lighteval" in self.extras else set()
         return frozenset({*self.extras, *brought, *(("plugin",) if self.plugin else ())})
 
 
 @dataclass(frozen=True)
 class Tools:
-    """What environments are made with."""
+    """Tools for making environments."""
 
     wheel: Path
     plugin: Path
@@ -94,7 +94,7 @@ class Tools:
 
 
 def tools(folder: Path, *, with_uv: bool = True) -> Tools:
-    """Build the wheel, and get uv, in a folder that is thrown away."""
+    """Build the wheel and find uv in a temporary folder."""
     call([sys.executable, "-m", "venv", folder / "tools"])
     pip = folder / "tools" / "bin" / "pip"
     wheel, plugin = (
@@ -117,7 +117,7 @@ def _wheel(pip: Path, source: Path, folder: Path) -> Path:
 
 
 def _editable(environment: Environment, folder: Path) -> Path:
-    """A copy of what is tracked, installed by its own Makefile."""
+    """Return a copy of the tracked files, installed by its own Makefile."""
     copy = folder / "checkout"
     copy.mkdir(parents=True)
     listed = call(["git", "-C", REPOSITORY, "ls-files", "--cached", "--others", "--exclude-standard", "-z"])
@@ -133,7 +133,7 @@ def _editable(environment: Environment, folder: Path) -> Path:
 
 
 def pip_settings(pip: Path) -> dict[str, list[str]]:
-    """Where pip takes packages from: setting → values, the environment's before those of files."""
+    """Return pip's package sources by setting; environment variables come before files."""
     found: dict[str, list[str]] = {}
     lines = call([pip, "config", "list"]).splitlines()
     for line in sorted(lines, key=lambda line: (line.startswith(":env:"), line.startswith("install."))):
@@ -145,13 +145,13 @@ def pip_settings(pip: Path) -> dict[str, list[str]]:
 
 
 def uv_settings(settings: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """The same for uv, as environment variables; like pip it takes the best version of all indexes."""
+    """Return the same sources as environment variables of uv, which also takes the best version of all indexes."""
     variables = {_UV[name][0]: _UV[name][1].join(values) for name, values in settings.items() if values}
     return {**variables, "UV_INDEX_STRATEGY": "unsafe-best-match", "UV_PYTHON_DOWNLOADS": "never"}
 
 
 def project() -> dict[str, Any]:
-    """The table `project` of pyproject.toml."""
+    """Return the table `project` of pyproject.toml."""
     loaded: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
     return loaded
 

@@ -66,13 +66,13 @@ def _head() -> list[str]:
 
 
 def versions(text: str) -> dict[str, str]:
-    """Package → version of a file of requirements, names as pip compares them."""
+    """Return the version by package of a requirements file, with normalized names."""
     pairs = (line.split()[0].partition("==") for line in text.splitlines() if "==" in line.partition(" ")[0])
     return {name.partition("[")[0].lower().replace("_", "-"): version for name, _, version in pairs}
 
 
 def problems() -> list[str]:
-    """Why the file is not that of today's requirements and versions."""
+    """Return why the file does not match the current requirements and versions."""
     if not LOCK.is_file():
         return [f"there is no {LOCK.name}"]
     text = LOCK.read_text("utf-8")

@@ -49,14 +49,14 @@ def write(tools: Tools) -> None:
 
 
 def made_from(extras: tuple[str, ...]) -> list[str]:
-    """The requirements that a file answers, as lines of its head."""
+    """Return the requirements of a file as lines of its head."""
     declared = project()
     groups = [declared["dependencies"], *(declared["optional-dependencies"][extra] for extra in extras)]
     return [f"{MADE_FROM}{requirement}" for group in groups for requirement in group]
 
 
 def outdated() -> list[Path]:
-    """Files that were made from other requirements than those of today."""
+    """Return files that were made from other requirements."""
     return [
         FOLDER / name
         for name, extras in FILES.items()

@@ -1,4 +1,4 @@
-"""The script of `make environments`: what it would run, and how it takes pip's settings over. The environments themselves are made there."""
+"""The script of `make environments`: its commands and its use of pip's settings."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def test_every_command_runs_in_every_environment(all_of_them: bool) -> None:
 
 
 def test_oldest_versions_satisfy_the_current_requirements() -> None:
-    """Else: `make oldest`."""
+    """To fix: `make oldest`."""
     assert oldest.outdated() == []
 
 
 def test_lock_has_the_constraint_versions_for_current_requirements() -> None:
-    """Else: `make lock`."""
+    """To fix: `make lock`."""
     assert lock.problems() == []
 
 
@@ -105,7 +105,7 @@ def test_wrong_output_of_a_command_is_reported(tmp_path: Path, check: Check, sai
 def test_ci_runs_all_environments_affected_by_a_change(
     tmp_path: Path, changed: str | None, expected: list[str]
 ) -> None:
-    """`None`: nothing tells what has changed, as in a clone of the main branch."""
+    """`None`: the changes are unknown, for example in a clone of the main branch."""
 
     def run(*words: str) -> str:
         environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"}

@@ -1,6 +1,6 @@
-"""Every verb of the command line on a small real input, and what it has to say in an environment.
+"""Every verb of the command line on a small input, with the expected output in an environment.
 
-Inputs are copies in an empty folder, so that nothing can come from the source. Only a check that says so may ask for a package.
+Inputs are copies in an empty folder, so that nothing comes from the source. A check must declare that it asks for a package.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _API = (
 
 @dataclass(frozen=True)
 class Check:
-    """A command and its outcome."""
+    """Command and its expected outcome."""
 
     command: str
     """For a shell, in the folder of the inputs."""
@@ -206,7 +206,7 @@ def _proving(has: frozenset[str]) -> Iterator[Check]:
 
 
 def _serving(has: frozenset[str]) -> Iterator[Check]:
-    """The language server: an editor that says nothing and goes."""
+    """Run the language server with an editor that disconnects."""
     if "lsp" in has:
         yield Check("aigo-bridge lsp </dev/null && echo ended", ("ended",))
     else:
@@ -351,7 +351,7 @@ def _of_the_plugin(has: frozenset[str]) -> Iterator[Check]:
 
 
 def copy_inputs(folder: Path) -> None:
-    """What the commands work on."""
+    """Copy the inputs of the commands."""
     for name in ("examples", "tasks"):
         shutil.copytree(REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(REPOSITORY / "tests" / "golden" / "inspect", folder / "golden" / "inspect")
@@ -361,7 +361,7 @@ def copy_inputs(folder: Path) -> None:
 
 
 def problems(check: Check, binaries: Path, folder: Path) -> list[str]:
-    """Run a check; what is not as it should be, with the end of what the command said."""
+    """Run a check and return the differences with the end of the output."""
     environment = {
         name: value
         for name, value in os.environ.items()

@@ -1,4 +1,4 @@
-"""Rows from the web: nothing is fetched unasked, nothing from networks that are not public, and nothing without end."""
+"""Datasets from the web: no download without permission, from private networks, or without a size and time limit."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
 class Server:
-    """Answers as it is told, and remembers what it was asked."""
+    """Server with scripted answers that records its requests."""
 
     def __init__(self, certificate: Path | None = None) -> None:
         self.asked: list[tuple[str, dict[str, str]]] = []
@@ -234,7 +234,7 @@ def test_endless_redirects_are_refused(server: Server, tmp_path: Path) -> None:
 def test_checked_address_is_the_one_connected_to(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A name is looked up once: it may mean another address a moment later."""
+    """A name is resolved only once, because it may change a moment later."""
     looked_up: list[object] = []
     real = anyio.getaddrinfo
 
@@ -347,7 +347,7 @@ def test_unknown_encodings_are_refused(encoding: str, server: Server, tmp_path: 
 
 @pytest.mark.parametrize("headers", [False, True])
 def test_slow_endless_response_is_aborted(headers: bool, server: Server, tmp_path: Path) -> None:
-    """Each byte comes in time, the whole never would."""
+    """Each byte arrives in time, but the response never ends."""
     over = threading.Event()
 
     def answer(handler: BaseHTTPRequestHandler) -> None:

@@ -1,4 +1,4 @@
-"""The checkpoint of answers in a folder that others have been to: it is a file of its own, and lines of strangers are none."""
+"""Checkpoint files in a folder that others can write to: links, pipes and foreign lines are rejected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAME = {"plan": 1}
 
 
 def name_of(folder: Path) -> Path:
-    """Where the checkpoint of a plan is."""
+    """Return the checkpoint path of a plan."""
     checkpoint = Checkpoint(folder, NAME, goes_on=False)
     checkpoint.remove()
     return checkpoint.path
@@ -26,7 +26,7 @@ def name_of(folder: Path) -> Path:
 def test_link_in_place_of_a_checkpoint_is_not_followed(
     tmp_path: Path, link: Callable[[Path, Path], None], goes_on: bool
 ) -> None:
-    """It was: what it led to was cut to nothing, and filled with answers."""
+    """Earlier, the target was truncated and filled with answers."""
     other = tmp_path / "precious.txt"
     other.write_text("precious")
     out = tmp_path / "out"
@@ -72,7 +72,7 @@ def test_pipe_in_place_of_a_checkpoint_does_not_block(tmp_path: Path, goes_on: b
     ],
 )
 def test_malformed_checkpoint_line_is_ignored(tmp_path: Path, content: bytes) -> None:
-    """Its checksum is right, and it ended the run with a traceback."""
+    """The line has a valid checksum; earlier, it ended the run with a traceback."""
     first = Checkpoint(tmp_path, NAME, goes_on=False)
     first.put("0/a", "key", b"1")
     first.close()

@@ -1,4 +1,4 @@
-"""What becomes of code in tasks where little is allowed: it runs confined, or the run is refused before a model is asked."""
+"""Task code in restricted environments: it runs confined, or the run is refused before a model call."""
 
 from __future__ import annotations
 

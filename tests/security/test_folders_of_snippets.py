@@ -1,4 +1,4 @@
-"""What a program leaves in its folder is somebody else's: it is neither followed, nor waited for, nor too deep to be removed."""
+"""Files that a snippet leaves in its folder are not followed, do not block, and are deleted at any depth."""
 
 from __future__ import annotations
 

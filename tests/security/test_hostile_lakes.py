@@ -1,4 +1,4 @@
-"""Lakes that a stranger has written: no command reads, copies or deletes a file outside the lake, and none ends with a traceback."""
+"""Hostile lakes: no command reads, copies or deletes a file outside the lake or ends with a traceback."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ OUTSIDE = (
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Path:
-    """A lake with two logs, files beside it that are none of its business, and a log to import."""
+    """Lake with two logs, unrelated files next to it, and a log to import."""
     imported(tmp_path / "lake", make_log(tmp_path / "logs" / "a.eval", run="a"))
     imported(tmp_path / "lake", make_log(tmp_path / "logs" / "b.eval", run="b"))
     make_log(tmp_path / "logs" / "new.eval", run="new")
@@ -91,7 +91,7 @@ def added(path: str, size: int = 100) -> dict[str, Any]:
 
 
 def outside(lake: Path) -> dict[Path, bytes]:
-    """All files that do not belong to the lake."""
+    """Return all files outside the lake."""
     return {
         path: path.read_bytes()
         for path in lake.parent.rglob("*")
@@ -107,7 +107,7 @@ def check(
     fails: bool = True,
     commands: tuple[tuple[str, ...], ...] = COMMANDS,
 ) -> None:
-    """Run commands that read or write lakes, with files that may be deleted at once."""
+    """Run commands that read or write lakes; files may be deleted at once."""
     monkeypatch.setattr(compacting, "KEEP_HOURS", 0)
     before = outside(lake)
     for words in commands:
@@ -245,7 +245,7 @@ def test_a_huge_table_log_is_an_error(lake: Path, aigo: Run, monkeypatch: pytest
 
 
 def _nothing(lake: Path) -> None:
-    """Leave a lake as it is."""
+    """Leave a lake unchanged."""
 
 
 def _checkpoint(lake: Path) -> None:

@@ -1,4 +1,4 @@
-"""Strangers' logs in a lake: no name leads out of it, no log takes another with it, and no secret is in its files."""
+"""Hostile logs in a lake: no name leaves the lake, no log affects another, and no file contains a secret."""
 
 from __future__ import annotations
 

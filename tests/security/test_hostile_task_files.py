@@ -1,4 +1,4 @@
-"""Task files that attack their reader: a clear error within two seconds and bounded memory, never a crash."""
+"""Hostile task files: a clear error within two seconds and bounded memory, never a crash."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TAIL = "definition: {scorers: []}\n"
 
 
 def message_of(path: Path, root: Path | None = None) -> str:
-    """All messages, given within two seconds."""
+    """Return all messages and check that they take at most two seconds."""
     start = time.process_time()
     with pytest.raises(SpecError) as caught:
         read(TaskSpec, path, root=root, env={})
@@ -276,7 +276,7 @@ def test_a_valid_secret_is_not_in_the_repr_of_the_specification(tmp_path: Path) 
 
 
 def test_memory_is_bounded_for_expanding_files(tmp_path: Path) -> None:
-    """In a process of its own, whose address space would not hold what the file stands for."""
+    """The process has too little address space for the expanded file."""
     laughs = "a0: &a0 [" + ", ".join(["x" * 1000] * 10) + "]\n"
     laughs += "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9))
     path = written(tmp_path, laughs + HEAD + TAIL)

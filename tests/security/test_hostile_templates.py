@@ -1,4 +1,4 @@
-"""Templates that try to get out, to fill the memory or never to end: an error each, soon, with bounded memory.
+"""Templates that try to escape, fill the memory or run endlessly: a quick error with bounded memory.
 
 One process with a limited address space renders all of them and prints the outcomes, which are checked case by case.
 """

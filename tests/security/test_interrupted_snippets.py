@@ -1,4 +1,4 @@
-"""ctrl-C of a run whose snippet loops: it ends soon, writes what it has, and leaves no process."""
+"""Ctrl-C of a run with a looping snippet: it ends quickly, writes its finished samples and leaves no process."""
 
 from __future__ import annotations
 

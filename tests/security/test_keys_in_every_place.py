@@ -1,4 +1,4 @@
-"""Keys of twelve kinds, in twenty places and codes, on both engines: none is in any byte that is written or shown."""
+"""Keys of twelve kinds in twenty places, on both engines: no key is in any written or printed byte."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.unwritten import contents, leaks
 
 
 def made(kind: str, length: int = 24) -> str:
-    """Letters and digits that stand in no file of anybody, the same for the same kind."""
+    """Return letters and digits that occur in no other file, always equal for one kind."""
     digits = "".join(format(ord(char) * 7919 + at * 104729, "x") for at, char in enumerate(kind * 40))
     return "".join(chr(ord("A") + int(pair, 16) % 26) + pair[0] for pair in re.findall("..", digits))[:length]
 
@@ -143,7 +143,7 @@ UNREADABLE = ("no json", "stream")
 
 
 def answers() -> Callable[[Any], tuple[int, dict[str, Any]] | Raw]:
-    """A server that repeats all keys, in the way that a row names; one call it wants to be made again."""
+    """Server that repeats all keys as the row requests; one call must be repeated."""
     refused: list[str] = []
 
     def answer(asked: Any) -> tuple[int, dict[str, Any]] | Raw:
@@ -176,7 +176,7 @@ async def run_solver(sample, model, trace):
 
 
 def write(folder: Path, url: str) -> None:
-    """A task whose rows, prompt and code hold all keys, and a model entity whose adapter repeats what it gets."""
+    """Write a task whose rows, prompt and code contain all keys, and a model entity whose adapter repeats its input."""
     folder.mkdir()
     rows = [{"q": f"<{name}>", "note": "-"} for name in PLACES]
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -242,7 +242,7 @@ STORED = {"HEX_ACCESS_KEY", "NUMBER_TOKEN"}
 
 @pytest.fixture(scope="module")
 def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What all commands share: Inspect's traces and buffers, caches."""
+    """Folders shared by all commands: Inspect's traces, buffers and caches."""
     folder = tmp_path_factory.mktemp("homes")
     for name in HOMES.values():
         (folder / name).mkdir(exist_ok=True)
@@ -251,14 +251,14 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def environment(homes: Path) -> dict[str, str]:
-    """All keys, but for those that stand in `.env`."""
+    """Return all keys except those in `.env`."""
     keys = {name: value for name, value in KEYS.items() if name not in STORED}
     return {**ENVIRONMENT, **keys, **{name: str(homes / folder) for name, folder in HOMES.items()}}
 
 
 @pytest.fixture(scope="module")
 def forking(environment: dict[str, str]) -> Iterator[Callable[[str], Server]]:
-    """What forks for the commands of an engine, in that environment."""
+    """Fork server for engine commands in this environment."""
     with ExitStack() as stack:
         yield cache(lambda engine: stack.enter_context(Server(engine, environment)))
 
@@ -270,7 +270,7 @@ def run(
     environment: dict[str, str],
     forking: Callable[[str], Server],
 ) -> Callable[..., Finished]:
-    """A command in a folder of its own, with all keys in its environment or `.env`, and a server that repeats them."""
+    """Run a command in its own folder, with all keys in its environment or `.env` and a server that repeats them."""
     endpoint.answer = answers()
     place, inputs = tmp_path / "work", tmp_path / "in"
     (place / "tmp").mkdir(parents=True)
@@ -326,7 +326,7 @@ def test_keys_repeated_by_a_server_are_removed(
 def test_keys_printed_by_a_task_and_its_code_are_removed(
     run: Callable[..., Finished], tmp_path: Path, homes: Path, engine: str
 ) -> None:
-    """Rows, names, what code prints and raises, an address with a password in the place of a model."""
+    """Rows, names, printed and raised text, and an address with a password as the model."""
     inputs = tmp_path / "in"
     address = KEYS["DATABASE_URL"].replace("postgres", "http")
     task = inputs / "own.yaml"

@@ -1,4 +1,4 @@
-"""A key that is echoed, by a server or by anything else, is in no byte that is written and in no word that is shown."""
+"""A key echoed by a server or by other code is in no written or printed byte."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PARTS = ("Zq9x-7tH2", "other-secret", base64.b64encode(b"Zq9x-7tH2_pLw")[2:14].d
 
 @pytest.fixture
 def keys(monkeypatch: pytest.MonkeyPatch, endpoint: Endpoint, tmp_path: Path) -> dict[str, str]:
-    """A server on this machine, and its key, in the environment."""
+    """Local server whose key is in the environment."""
     environment = {
         "LOCAL_BASE_URL": endpoint.url,
         "LOCAL_API_KEY": KEY,
@@ -39,7 +39,7 @@ def keys(monkeypatch: pytest.MonkeyPatch, endpoint: Endpoint, tmp_path: Path) ->
 
 
 def contents(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Every byte below a folder; archives and columns decompressed."""
+    """Return all bytes below a folder, with archives and columns decompressed."""
     for path in sorted(folder.rglob("*")):
         if not path.is_file():
             continue
@@ -86,7 +86,7 @@ definition:
 
 
 def echo(body: Any) -> Any:
-    """Refuse with the key, each time in other words."""
+    """Refuse a request with the key in varying messages."""
     asked = json.dumps(body)
     basic = base64.b64encode(f"me:{KEY}".encode()).decode()
     if "q0" in asked:
@@ -173,7 +173,7 @@ config:
 def test_keys_in_inspect_benchmarks_are_removed(
     aigo: Run, endpoint: Endpoint, keys: dict[str, str], tmp_path: Path
 ) -> None:
-    """Also of models that the task makes by itself, and in texts that its own code writes."""
+    """Also for models created by the task and text written by its code."""
     (tmp_path / "own.py").write_text(
         """
 import os
@@ -230,7 +230,7 @@ def test_keys_split_over_traceback_lines_are_removed(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In logs of our runs, and in evidence that is made of other people's logs."""
+    """In logs of own runs and in evidence of foreign logs."""
     monkeypatch.setenv("LOCAL_API_KEY", LONG)
     (tmp_path / "own.py").write_text(
         """
@@ -295,7 +295,7 @@ def test_keys_in_lighteval_tasks_are_removed(
 def test_keys_in_rows_and_answers_are_removed(
     aigo: Run, keys: dict[str, str], tmp_path: Path, engine: str
 ) -> None:
-    """No server needs to echo them: whatever writes them, they are not written."""
+    """Without a server that echoes them."""
     write_task(tmp_path, f"{{{{ sample.q }}}} {KEY}")
     (tmp_path / "a.jsonl").write_text(json.dumps({"default": True, "reply": f"{OTHER} {KEY}"}) + "\n")
 
@@ -323,7 +323,7 @@ def test_keys_in_logs_of_inspect_eval_are_removed(
 
 
 def test_a_finished_log_with_a_key_is_rewritten(tmp_path: Path) -> None:
-    """Whoever wrote it there: what Inspect writes is cleaned as it is written, and looked at once more when it is whole."""
+    """Inspect's output is redacted while it is written, and checked again when it is complete."""
     import inspect_ai._util.zipfile  # noqa: F401  # teaches zipfile Zstandard
 
     from aigo_bridge.redaction.secrets import KNOWN
@@ -351,7 +351,7 @@ def test_a_finished_log_with_a_key_is_rewritten(tmp_path: Path) -> None:
 
 
 def test_ordinary_values_are_not_redacted(aigo: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Variables that are named like secrets and hold words, numbers, names of fields or of files."""
+    """Variables with names like secrets whose values are words, numbers, field names or file names."""
     capitals = REPOSITORY / "examples" / "capitals"
     ordinary = {
         "USE_TOKEN": "true",

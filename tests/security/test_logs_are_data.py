@@ -1,7 +1,7 @@
-"""A log is data: whatever verb reads one, nothing that stands in it runs, and no template in it is filled in.
+"""Reading a log with any verb runs no code of the log and renders no template in it.
 
-The logs are those of real runs, with every piece of code and every template in them replaced by a stranger's. What would run is watched at the
-only doors there are, the snippet host and the templates, and by the files that the stranger's code writes.
+The logs are from real runs, with every snippet and template replaced by foreign ones. The test watches the snippet host, the templates,
+and the files that foreign code would write.
 """
 
 from __future__ import annotations
@@ -143,13 +143,13 @@ STRANGERS_FILES = {
 
 @dataclass
 class Watch:
-    """What went through the doors."""
+    """Calls of the snippet host and the templates."""
 
     sources: list[str] = field(default_factory=list)
     templates: list[str] = field(default_factory=list)
 
     def strangers(self) -> list[str]:
-        """What of it was a stranger's."""
+        """Return the foreign parts of a document."""
         return [text for text in (*self.sources, *self.templates) if STRANGER in text]
 
 
@@ -183,7 +183,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
 
 
 def write_own(folder: Path) -> Path:
-    """The user's own files."""
+    """Write the user's own files."""
     folder.mkdir(parents=True, exist_ok=True)
     for key, text in TASKS.items():
         (folder / f"{key}.yaml").write_text(text)
@@ -196,7 +196,7 @@ def write_own(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project whose tasks both engines have run."""
+    """Project with tasks that both engines have run."""
     folder = write_own(tmp_path_factory.mktemp("own"))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -212,7 +212,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass
 class Edit:
-    """Replaces whatever could run, and remembers where it stood."""
+    """Replacement of all code, with its positions."""
 
     traces: Path
     places: set[str] = field(default_factory=set)
@@ -232,7 +232,7 @@ class Edit:
 
 
 def with_own_digest(header: dict[str, Any]) -> dict[str, Any]:
-    """The header of a plan whose digest is that of what stands in it: what a careful stranger writes."""
+    """Return a plan header with the digest of its content, as an attacker would write it."""
     dataset = header["dataset"]
     content = {
         "task": header["task"],
@@ -244,7 +244,7 @@ def with_own_digest(header: dict[str, Any]) -> dict[str, Any]:
 
 
 def plans_changed(value: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
-    """A document with every header of a plan in it changed."""
+    """Return a document with every plan header changed."""
     if isinstance(value, Mapping):
         if {"format", "digest", "task", "config"} <= value.keys():
             return change(dict(value))
@@ -253,7 +253,7 @@ def plans_changed(value: Any, change: Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def edit_file(path: Path, edit: Callable[[Any], Any]) -> None:
-    """Change the JSON of a file, or of every member of an archive; numbers that are stored with it are made to belong to it."""
+    """Change the JSON of a file or of every archive member, and update stored metrics."""
     if not zipfile.is_zipfile(path):
         path.write_text(json.dumps(edit(json.loads(path.read_text()))))
         return
@@ -278,7 +278,7 @@ HOW: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 @pytest.fixture(params=HOW)
 def hostile(request: pytest.FixtureRequest, ran: Path, tmp_path: Path) -> tuple[Path, Edit]:
-    """The project with all its logs edited, and what was edited."""
+    """Project with all logs edited, and the edits."""
     shutil.copytree(ran, tmp_path, dirs_exist_ok=True)
     (tmp_path / "traces").mkdir()
     edit = Edit(tmp_path / "traces")
@@ -306,7 +306,7 @@ def text_of(path: Path) -> str:
 
 
 def snippet_fields() -> Iterator[str]:
-    """Every field of the specification that holds the author's code."""
+    """Return every field of the specification that contains code."""
     todo: list[Any] = [kind.spec for kind in KINDS.values()]
     seen: set[Any] = set()
     while todo:
@@ -329,7 +329,7 @@ def clean(watch: Watch, traces: Path) -> None:
 
 @pytest.mark.parametrize("hostile", ["careful"], indirect=True)
 def test_every_code_field_is_in_the_edited_files(hostile: tuple[Path, Edit]) -> None:
-    """A new kind of code in the specification has to come into these tests."""
+    """A new code field must be added to these tests."""
     _, edit = hostile
     for document in STRANGERS_FILES.values():
         edit(document)
@@ -409,7 +409,7 @@ MERGING: dict[str, Arguments] = {
 def test_merging_shards_runs_no_code_of_the_shards(
     aigo: Run, watch: Watch, tmp_path: Path, task: str
 ) -> None:
-    """Shards whose logs, manifests and digests are a stranger's, and fit together."""
+    """The foreign shards have consistent logs, manifests and digests."""
     write_own(tmp_path)
     (tmp_path / "plain.yaml").write_text(PLAIN_TASK)
     (tmp_path / "traces").mkdir()
@@ -435,7 +435,7 @@ def test_merging_shards_runs_no_code_of_the_shards(
 
 
 def copied(result: str) -> str:
-    """The same result under another name."""
+    """Copy a result with another name."""
     path = Path(result)
     return str(shutil.copy(result, path.with_name(f"base-{path.name}")))
 
@@ -560,7 +560,7 @@ ON_FILES: dict[str, Arguments] = {
 
 
 def test_reading_a_foreign_task_runs_nothing(aigo: Run, watch: Watch, tmp_path: Path) -> None:
-    """Their templates are shown filled in, that is what `explain` is for; their code waits for `run` and `generate`."""
+    """`explain` renders its templates; its code runs only with `run` and `generate`."""
     edit = Edit(tmp_path / "traces")
     edit.traces.mkdir()
     write_own(tmp_path)
@@ -578,7 +578,7 @@ def test_reading_a_foreign_task_runs_nothing(aigo: Run, watch: Watch, tmp_path: 
 
 
 def replaced(value: Any, edit: Edit) -> Any:
-    """A document with its code replaced, and its templates as they are."""
+    """Return a document with its code replaced and its templates unchanged."""
     if isinstance(value, Mapping):
         return {
             name: CODE.format(trace=str(edit.traces / name))

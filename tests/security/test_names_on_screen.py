@@ -1,4 +1,4 @@
-"""Names of strangers on the screen and in JSON: one row each, nothing unseen, the same value for programs."""
+"""Foreign names on the screen and in JSON: one row each, no invisible characters, and equal values in JSON."""
 
 from __future__ import annotations
 

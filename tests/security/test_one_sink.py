@@ -1,4 +1,4 @@
-"""Whatever this package writes goes through what takes secrets out; who opens a file to write it otherwise is named here, with the reason."""
+"""All output goes through the function that redacts secrets; other writers are listed here with a reason."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _OPENERS = frozenset({"open", "fdopen", "NamedTemporaryFile", "mkstemp"})
 
 
 def writers(path: Path) -> Iterator[int]:
-    """Lines of a module that open or write a file by themselves."""
+    """Return the lines of a module that open or write a file directly."""
     for node in ast.walk(ast.parse(path.read_text())):
         if not isinstance(node, ast.Call):
             continue

@@ -1,4 +1,4 @@
-"""No field of a file is outside the root folder, whatever spelling it has: each is tried, on `validate` and on `run`."""
+"""No field of a file can leave the root folder: each spelling is tried with `validate` and `run`."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A task, and beside its folder what is nobody else's: rows, and a folder of rows; links to both in the task's folder."""
+    """Task with links to private rows and a private folder next to its folder."""
     outside = tmp_path / "outside"
     outside.mkdir()
     for name in ("rows.jsonl", "rows.csv", "rows.txt"):
@@ -95,7 +95,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def hostile(folder: Path) -> Iterator[str]:
-    """Spellings of places out of the root."""
+    """Return spellings of paths outside the root."""
     outside = folder.parent / "outside"
     for file in (outside / "rows.jsonl", outside):
         yield str(file)
@@ -138,7 +138,7 @@ def sources() -> list[type[BaseModel]]:
 
 
 def test_every_text_field_of_every_source_is_tested() -> None:
-    """A new field that holds a path or an address is not forgotten."""
+    """A new field with a path or address must be added."""
     known = {(kind, field.partition(".")[0]) for kind, field in PATHS | ADDRESSES}
     for model in sources():
         kind = get_args(model.model_fields["type"].annotation)[0]
@@ -188,7 +188,7 @@ def test_every_path_field_of_every_file_type_is_tested() -> None:
 
 
 def refusals(folder: Path, text: str) -> list[str]:
-    """What `validate` and a run say of a dataset file."""
+    """Return the messages of `validate` and `run` for a dataset file."""
     (folder / "rows.yaml").write_text(text, encoding="utf-8")
     (report,) = validate([folder / "rows.yaml"])
     said = [
@@ -308,7 +308,7 @@ def test_a_local_folder_does_not_replace_a_hub_name(
 def test_other_readers_of_the_library_are_not_hub_names(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The library takes some names for its own readers, and then files of the current folder."""
+    """The library uses some names for its own readers, which read files of the current folder."""
     (tmp_path / "cwd").mkdir()
     (tmp_path / "cwd" / "rows.pkl").write_bytes(b"cos\nsystem\n(S'touch owned'\ntR.")
     (tmp_path / "cwd" / "rows.jsonl").write_text(json.dumps({"q": SECRET}), encoding="utf-8")
@@ -349,7 +349,7 @@ def test_library_paths_are_relative_to_the_root(tmp_path: Path, monkeypatch: pyt
     "named", ["{outside}/rows.jsonl", "../../outside/rows.jsonl", "file://{outside}/rows.jsonl", "link.jsonl"]
 )
 def test_dataset_card_cannot_name_files_outside(named: str, folder: Path) -> None:
-    """What a dataset's own card says is followed by the library, wherever it leads."""
+    """The library follows every path in a dataset card."""
     own = folder / "own"
     own.mkdir()
     (own / "link.jsonl").symlink_to(folder.parent / "outside" / "rows.jsonl")

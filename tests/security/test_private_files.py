@@ -1,4 +1,4 @@
-"""A stranger's task inside the user's project reads none of its private files, whatever field names them."""
+"""A foreign task in the user's project reads no private file with any field."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PRIVATE = (
 
 @pytest.fixture
 def stranger(tmp_path: Path) -> Path:
-    """The folder of a stranger's task in a project that has secrets of every kind."""
+    """Folder of a foreign task in a project with secrets of every kind."""
     project = tmp_path / "proj"
     folder = project / "tasks" / "stranger"
     folder.mkdir(parents=True)
@@ -63,7 +63,7 @@ def stranger(tmp_path: Path) -> Path:
 
 
 def outputs(folder: Path, aigo: Run, *options: str) -> Iterator[tuple[int, str]]:
-    """What each verb that reads a task says of it."""
+    """Return the output of each verb that reads a task."""
     out = folder.parent.parent / "evidence"
     answers = folder / "answers.jsonl"
     answers.write_text('{"default": true, "reply": "1"}\n', encoding="utf-8")

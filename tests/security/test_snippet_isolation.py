@@ -1,4 +1,4 @@
-"""What a snippet cannot reach: keys, files and pipes of the runner."""
+"""Snippets cannot access keys, files and pipes of the runner."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEY = "sk-this-must-not-be-seen"
 
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[SnippetHost]:
-    """A worker of a runner that holds keys."""
+    """Worker of a runner with keys."""
     for name in ("OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "MY_OWN_SECRET"):
         monkeypatch.setenv(name, KEY)
     host = SnippetHost(SnippetLimits(seconds=20, memory_bytes=1 << 30))

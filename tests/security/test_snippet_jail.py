@@ -1,4 +1,4 @@
-"""What snippets can reach in environments like those of containers: nothing of the runner, or they do not run at all."""
+"""Snippets in simulated containers: they access nothing of the runner, or they do not run."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ RUNNER = """
 
 @pytest.fixture
 def surroundings(tmp_path: Path) -> Iterator[dict[str, Any]]:
-    """Files and sockets that a snippet should not reach."""
+    """Files and sockets that a snippet must not reach."""
     tmp_path.chmod(0o777)
     for folder in tmp_path.parents:
         if folder.owner() == tmp_path.owner() and folder != Path("/"):
@@ -173,7 +173,7 @@ def surroundings(tmp_path: Path) -> Iterator[dict[str, Any]]:
 def spied(
     container: Container, surroundings: dict[str, Any], level: str | None = None, *, beside: str | None = None
 ) -> dict[str, Any]:
-    """What a snippet finds whose runner, and the shell that started that, have a key; `beside` has begun before."""
+    """Return the data found by a snippet whose runner and shell have a key; `beside` was started earlier."""
     runner = [sys.executable, "-c", dedent(RUNNER), json.dumps({**surroundings, "level": level})]
     # The shell has to stay: it does something after the runner.
     started = "" if beside is None else f"{beside} & sleep 1;"
@@ -194,7 +194,7 @@ def spied(
 def test_variables_added_by_a_shell_are_not_secrets(
     variable: str, is_refused: bool, surroundings: dict[str, Any]
 ) -> None:
-    """A process without rights can be seen into, as a snippet of another run that started a shell."""
+    """A process without privileges is visible, for example to a snippet of another run that started a shell."""
     bare = f'env -i PATH="$PATH" {variable} setpriv --inh-caps=-all --bounding-set=-all'
     beside = f'{bare} sh -c "cd /; env -u _ sleep 60; true"'
     container = CONTAINERS["root with docker's capabilities, no Landlock"]

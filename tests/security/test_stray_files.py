@@ -1,4 +1,4 @@
-"""What lies beside a task, and is none of its files: nothing of it ends, stops or fills the process."""
+"""Unrelated files next to a task do not end, block or overload the process."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def project(folder: Path) -> Path:
 
 
 def in_a_process(program: str, *, memory: int = 2 << 30) -> str:
-    """What a program prints, which may end its process: the parser for YAML is C."""
+    """Return the output of a program that may crash, because the YAML parser is written in C."""
     limits = f"import resource, signal\nresource.setrlimit(resource.RLIMIT_AS, ({memory}, {memory}))\n"
     limits += "resource.setrlimit(resource.RLIMIT_CPU, (20, 20))\nsignal.alarm(100)\n"
     done = subprocess.run(
@@ -107,7 +107,7 @@ def in_a_process(program: str, *, memory: int = 2 << 30) -> str:
 
 
 def littered(folder: Path) -> Path:
-    """A task between files of all kinds."""
+    """Write a task between files of all kinds."""
     task = project(folder)
     for number, make in enumerate(STRAY.values()):
         for name in (f"a{number}.yaml", f"run{number}.yml", f"datasets/b{number}.yaml"):
@@ -236,7 +236,7 @@ for path in sorted(Path({folder!r}).glob("*.yaml")):
 
 
 def test_absurd_numbers_are_not_computed(tmp_path: Path) -> None:
-    """A megabyte to the base of 60 would take the better part of a minute."""
+    """A base-60 number of a megabyte would take almost a minute."""
     long = "1" + ":59" * 300_000
     for number, value in enumerate(
         [long, long + ".5", "0x" + "f" * 6000, "1" * 6000, "2024-01-01 10:00:00." + "1" * 6000]
@@ -291,7 +291,7 @@ def test_links_are_resolved_before_paths_are_checked(tmp_path: Path) -> None:
 
 
 def test_link_swapped_in_before_opening_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file is opened while the name leads out, though it did not when it was first asked."""
+    """The path leaves the root when it is opened, but not when it was checked."""
     root = tmp_path / "root"
     root.mkdir()
     (root / "file").write_bytes(b"in")

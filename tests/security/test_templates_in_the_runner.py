@@ -1,7 +1,7 @@
 """Every operator, filter, test, method, global and statement of the templates, with hostile operands.
 
-The lists come from the environment's own tables, so that a new filter cannot be forgotten. Each case must end soon, with a text or
-with an error of a template; the kernel ends the process if it does not.
+The lists come from the environment's own tables, so that a new filter is included. Each case must end quickly with text or a template
+error; otherwise the kernel ends the process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ for line in examine({arguments}):
 
 @pytest.fixture(scope="module")
 def report() -> list[list[Any]]:
-    """What a process found that looks at all cases: `[template, problem]`, and at the end how many it looked at."""
+    """Output of a process that runs all cases: `[template, problem]`, and finally the number of cases."""
     arguments = "" if STRIDE is None else f"size=64_000, stride={int(STRIDE)}"
     script = RUNNER.format(bridge=str(BRIDGE), repository=str(REPOSITORY), arguments=arguments)
     ran = subprocess.run(

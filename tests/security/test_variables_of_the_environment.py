@@ -1,4 +1,4 @@
-"""`$NAME` in files that others may have written: only what the user has named, and never a secret."""
+"""`$NAME` in shareable files: only variables that the user has allowed, and never a secret."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def test_the_key_of_a_trace_service_is_not_read(tmp_path: Path) -> None:
 
 
 def test_every_secret_field_of_a_connection_accepts_keys() -> None:
-    """A new kind of connection is not forgotten."""
+    """A new connection type must be added."""
     union = get_args(get_args(Connection)[0])
     models = [part for each in union for part in (get_args(each) or (each,)) if isinstance(part, type)]
     assert models

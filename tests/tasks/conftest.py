@@ -1,4 +1,4 @@
-"""What was compared with published definitions, at the end of `make published`."""
+"""Print the number of comparisons with published definitions at the end of `make published`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.tasks.published import COUNTS
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """A line for each test that compares answers."""
+    """Print a line for each test that compares answers."""
     compared = {test: count for test, count in COUNTS.items() if not test.startswith("test_published.py")}
     if not compared or "AIGO_FUZZ_EXAMPLES" not in os.environ:
         return

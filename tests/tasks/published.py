@@ -1,8 +1,8 @@
-"""Answers in many shapes, and the comparison of a shipped task with its benchmark's definition elsewhere.
+"""Answers in many forms, and the comparison of a shipped task with its published definition.
 
-`varied` gives the shapes that models answer in, around a right and a wrong answer of a row; `fuzzed` puts
-pieces together at random, from a seed. `judge` calls a shipped `scorer.py`. `differences` holds both sides
-against each other: an empty list is agreement. What it compared is counted (`COUNTS`), and `make published` prints it.
+`varied` returns the forms of a right and a wrong answer of a row; `fuzzed` combines parts at random, from a seed. `judge` calls a
+shipped `scorer.py`. `differences` compares both sides: an empty list means agreement. Comparisons are counted (`COUNTS`) and printed
+by `make published`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ Score = Callable[[dict[str, Any], str], Any]
 
 
 class NoAnswerError(BaseException):
-    """The reference gave no score in its time; no `Exception`, which references catch on their way."""
+    """The reference returned no score in time; not an `Exception`, because references catch those."""
 
 
 @dataclass
 class Count:
-    """What was compared by one test."""
+    """Number of comparisons of one test."""
 
     pairs: int = 0
     """Pairs of a row and an answer."""
@@ -108,7 +108,7 @@ PIECES = (
 
 
 def varied(right: str, wrong: str) -> list[str]:
-    """More than a hundred answers to a row, each once; some also in other spellings of the right one."""
+    """Return more than a hundred different answers to a row, some with other spellings of the right answer."""
     spellings = {
         right,
         right.lower(),
@@ -126,7 +126,7 @@ def varied(right: str, wrong: str) -> list[str]:
 def fuzzed(
     right: str, wrong: str, number: int = NUM_FUZZED, seed: int = 16, pieces: Iterable[str] = PIECES
 ) -> Iterator[str]:
-    """Random answers, the same for the same seed: one to nine pieces, some of them the row's answers."""
+    """Return random answers of one to nine parts, some of them answers of the row; equal for equal seeds."""
     random_ = random.Random(f"{seed} {right} {wrong}")
     stock = [*pieces]
     for _ in range(number):
@@ -138,14 +138,14 @@ def fuzzed(
 
 
 def solver_output(answer: str) -> Any:
-    """What a scorer is given of a model that answered so, to every call of a group, too."""
+    """Return the solver output of a model that gives this answer to every call."""
     choice = SimpleNamespace(message=SimpleNamespace(content=answer, role="assistant"))
     output = SimpleNamespace(output=SimpleNamespace(choices=[choice]))
     return SimpleNamespace(output=output.output, solver_outputs={"as_given": output, "swapped": output})
 
 
 def snippet_names(task: str, file: str = "scorer.py", **config: str) -> dict[str, Any]:
-    """What a shipped snippet of a task defines."""
+    """Return the names that a shipped snippet of a task defines."""
     source = (TASKS / task / file).read_text("utf-8")
     for key, value in config.items():
         source = source.replace(f"<< config.{key} >>", value)
@@ -155,7 +155,7 @@ def snippet_names(task: str, file: str = "scorer.py", **config: str) -> dict[str
 
 
 def judge(task: str, *fields: str, file: str = "scorer.py", **config: str) -> Score:
-    """The scores that the shipped snippet of a task gives, by name; one name gives the value itself."""
+    """Return the scores of a task's shipped snippet by name, or the value of one name."""
     compute_scores = snippet_names(task, file, **config)["compute_scores"]
 
     def score(row: dict[str, Any], answer: str) -> Any:
@@ -172,7 +172,7 @@ def differences(
     shipped: Score,
     reference: Score,
 ) -> list[str]:
-    """Where the shipped score is another than the reference's, as lines for a message; none is agreement."""
+    """Return different scores of a shipped task and the reference as message lines."""
     lines = []
     count = Count()
     for row in rows:

@@ -1,4 +1,4 @@
-"""What inspect-evals and lighteval make of the same rows and answers: their scores, and their requests."""
+"""Scores and requests of inspect-evals and lighteval for the same rows and answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SETTINGS = ("temperature", "top_p", "max_tokens", "stop_seqs", "seed")
 
 @dataclass(frozen=True)
 class Request:
-    """What a model was asked."""
+    """Request to a model."""
 
     messages: tuple[tuple[str, str], ...]
     """Role and text of each."""
@@ -33,8 +33,8 @@ class Request:
 
 
 def within(timeout_seconds: float) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """lighteval's `timeout`, by processor time, so that it does not depend on the machine's load; and that time is up is
-    no score of 0, as there, but `NoAnswerError`.
+    """Limit processor time like lighteval's `timeout`, independent of the machine load; exceeding it raises `NoAnswerError`
+    instead of scoring 0.
     """
 
     def limited(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -58,7 +58,7 @@ def within(timeout_seconds: float) -> Callable[[Callable[..., Any]], Callable[..
 def choice_score(
     num_choices: Callable[[dict[str, Any]], int], target: Callable[[dict[str, Any]], str]
 ) -> Score:
-    """Inspect's `multiple_choice` and `choice` on an answer: True where accuracy counts it as 1."""
+    """Return the score of Inspect's `multiple_choice` and `choice`: True if accuracy counts it as 1."""
     from inspect_ai.model import ChatMessageUser, ModelName, ModelOutput
     from inspect_ai.scorer import Target, choice, value_to_float
     from inspect_ai.solver import TaskState, multiple_choice
@@ -89,7 +89,7 @@ def choice_score(
 
 
 def scorer_score(score: Any, target: Callable[[dict[str, Any]], str]) -> Score:
-    """A scorer of Inspect on an answer: the value as accuracy counts it."""
+    """Return the value of an Inspect scorer as accuracy counts it."""
     from inspect_ai.model import ModelName, ModelOutput
     from inspect_ai.scorer import Target, value_to_float
     from inspect_ai.solver import TaskState
@@ -111,7 +111,7 @@ def scorer_score(score: Any, target: Callable[[dict[str, Any]], str]) -> Score:
 
 
 def exact_match(gold: Callable[[dict[str, Any]], list[str]]) -> Score:
-    """lighteval's `exact_match` on an answer: True where it gives 1."""
+    """Return whether lighteval's `exact_match` is 1."""
     from lighteval.metrics.metrics import Metrics
     from lighteval.models.model_output import ModelResponse
     from lighteval.tasks.requests import Doc
@@ -127,7 +127,7 @@ def exact_match(gold: Callable[[dict[str, Any]], list[str]]) -> Score:
 
 
 def lighteval_request(module: str, name: str, row: dict[str, Any]) -> Request:
-    """What lighteval sends to a server for a row, at zero shots; its servers are asked at temperature 0."""
+    """Return lighteval's zero-shot request for a row; its servers are called at temperature 0."""
     from lighteval.tasks.prompt_manager import PromptManager
 
     config = getattr(importlib.import_module(f"lighteval.tasks.tasks.{module}"), name)
@@ -147,7 +147,7 @@ def published_task(
     loader: str = "hf_dataset",
     **arguments: Any,
 ) -> Any:
-    """A task of inspect-evals over rows at hand, in their order; its loader of datasets is put aside."""
+    """Return an inspect-evals task with given rows in their order, without its dataset loader."""
     from inspect_ai.dataset import MemoryDataset
 
     with warnings.catch_warnings():
@@ -167,7 +167,7 @@ def published_task(
 
 
 def shipped_task(name: str, rows: Sequence[dict[str, Any]], **config: Any) -> Any:
-    """A shipped task over rows at hand, as Inspect's task."""
+    """Return a shipped task with given rows as an Inspect task."""
     plan = aigo_bridge.plan_task(
         TASKS / name,
         datasets={f"{name}-sample": list(rows)},
@@ -177,12 +177,12 @@ def shipped_task(name: str, rows: Sequence[dict[str, Any]], **config: Any) -> An
 
 
 def numbered(rows: Sequence[dict[str, Any]], column: str) -> list[dict[str, Any]]:
-    """The rows, each with its number in a text that the prompt has."""
+    """Return the rows, each with its number in a text of the prompt."""
     return [{**row, column: f"{row[column]} §{number}§"} for number, row in enumerate(rows)]
 
 
 def exchanges(task: Any, answers: Sequence[str], logs: Path) -> list[tuple[tuple[Request, ...], float]]:
-    """The requests and the score of each sample; the number in a request says which answer is given."""
+    """Return the requests and score of each sample; the number in a request selects the answer."""
     import inspect_ai
     from inspect_ai.model import ModelOutput, ModelUsage, get_model
     from inspect_ai.scorer import value_to_float

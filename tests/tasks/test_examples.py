@@ -1,4 +1,4 @@
-"""The worked examples that a published definition shows by default: with them a shipped task's prompt is that one."""
+"""Examples of a published definition: with them, a shipped task has the published prompt."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any]]:
-    """What the hub was asked for; it has a hundred rows of every dataset, in the shape of the task's own."""
+    """Hub that records its requests and has a hundred rows of every dataset."""
     datasets = importlib.import_module("datasets")
 
     requests: list[dict[str, Any]] = []
@@ -46,7 +46,7 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any]]
 def test_default_prompt_with_examples_equals_inspect_evals(
     aigo: Run, hub: list[dict[str, Any]], task: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The system message that the published task makes of its own default rows, from the same hub."""
+    """The published task builds its system message from the same hub."""
     module = importlib.import_module(f"inspect_evals.{task}.{task}")
     system = ""
 

@@ -1,6 +1,6 @@
-"""What `aigo-bridge probe` finds about the shipped tasks: each finding is explained in the task's README, and no README explains more.
+"""Findings of `aigo-bridge probe` about shipped tasks are exactly those explained in their READMEs.
 
-Answers are the scripted ones. Judges are not asked: what a script says of an answer tells nothing about a judge.
+Answers are scripted. Judges are not probed, because a script cannot represent a judge.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ NAMES = {perturbation.name for perturbation in PERTURBATIONS}
 
 
 def findings(aigo: Run, name: str, folder: Path) -> set[str]:
-    """Perturbations that a scorer of a task does not meet."""
+    """Return the perturbations that fail for a scorer of a task."""
     log = folder / f"{name}.tasklog.json"
     if name in HOSTED:
         arguments: list[Any] = ["run", f"aigo_tasks/{name}", "-o", folder]
@@ -65,7 +65,7 @@ def findings(aigo: Run, name: str, folder: Path) -> set[str]:
 
 
 def explained(name: str) -> set[str]:
-    """Perturbations that a task's README explains: the names that its bullets begin with."""
+    """Return the perturbations that a task's README explains, from the names of its bullets."""
     section = SECTION.search((TASKS / name / "README.md").read_text("utf-8"))
     bullets = re.findall(r"^- ((?:`[a-z-]+`(?:, )?)+):", section.group(1), re.MULTILINE) if section else []
     return {named for bullet in bullets for named in re.findall(r"`([a-z-]+)`", bullet)}

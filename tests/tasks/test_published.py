@@ -1,4 +1,4 @@
-"""The machinery that compares shipped tasks with published definitions."""
+"""Functions that compare shipped tasks with published definitions."""
 
 from __future__ import annotations
 

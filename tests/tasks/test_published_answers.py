@@ -1,4 +1,4 @@
-"""Tasks whose answers are computed, held against inspect-evals, lighteval and official scripts on the same rows."""
+"""Tasks with computed answers, compared with inspect-evals, lighteval and official scripts on the same rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rows_of(task: str) -> list[Row]:
 
 
 def answers_around(truth: Callable[[Row], tuple[str, str]], share: int) -> Answers:
-    """Every shape around a row's right and wrong answer, and its share of the random ones."""
+    """Return every form of a row's right and wrong answer, and some random answers."""
 
     def answers(row: Row) -> Iterator[str]:
         right, wrong = truth(row)
@@ -33,7 +33,7 @@ def answers_around(truth: Callable[[Row], tuple[str, str]], share: int) -> Answe
 
 
 def messages_of(aigo: Run, task: str, *options: str) -> list[tuple[str, str]]:
-    """Role and text of what the model is sent for the first row."""
+    """Return role and text of the messages for the first row."""
     (sample,) = aigo("explain", f"aigo_tasks/{task}", "-n", 1, "--json", *options).json["samples"]
     return [(message["role"], message["content"]) for message in sample["messages"][:-1]]
 
@@ -90,7 +90,7 @@ def test_drop_f1_equals_inspect_evals() -> None:
 @pytest.mark.engine
 @pytest.mark.xdist_group("lighteval")
 def test_drop_scores_equal_the_official_script_and_lighteval() -> None:
-    """lighteval has the official F1 (of its harness form), and a prompt function that tells the accepted answers."""
+    """lighteval has the official F1 (in its harness form) and a prompt function with the accepted answers."""
     from inspect_evals.drop.drop import extract_answer
     from lighteval.metrics.harness_compatibility.drop import DropMetrics
     from lighteval.metrics.metrics import Metrics
@@ -129,7 +129,7 @@ def test_drop_scores_equal_the_official_script_and_lighteval() -> None:
 def test_official_drop_script_requires_the_accepted_numbers(
     answer: str, accepted: list[str], exact: float, f1: float
 ) -> None:
-    """Only the numbers of the accepted answer must be there, not those of the given one."""
+    """Only the numbers of the accepted answer are required, not those of the given one."""
     row = {
         "answer": {"number": "", "spans": accepted},
         "validated_answers": {"number": [], "date": [], "spans": []},
@@ -223,5 +223,5 @@ def test_gsm8k_extracts_the_last_number_like_inspect() -> None:
     ],
 )
 def test_official_gsm8k_score_compares_the_first_marked_text(answer: str, is_correct: bool) -> None:
-    """As in OpenAI's grade-school-math: `#### ` and a text of digits, points and commas, which are removed."""
+    """As in OpenAI's grade-school-math: `#### ` and a text of digits, points and commas; commas are removed."""
     assert judge("gsm8k", "is_correct_official")(GSM8K_ROWS[2], answer) is is_correct

@@ -1,4 +1,4 @@
-"""Tasks with choices beside inspect-evals and lighteval, on the same rows: requests, scores, fuzz."""
+"""Multiple-choice tasks, compared with inspect-evals and lighteval on the same rows: requests, scores, fuzzing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Row = dict[str, Any]
 
 
 def rows_of(task: str) -> list[Row]:
-    """The made-up rows; choices of TruthfulQA in the order in which the shipped task shows them."""
+    """Return the made-up rows; TruthfulQA choices are in the order of the shipped task."""
     rows = [json.loads(line) for line in (TASKS / task / "rows.jsonl").read_text("utf-8").splitlines()]
     for row in rows if task == "truthfulqa-mc" else []:
         targets = row["mc1_targets"]
@@ -44,7 +44,7 @@ def rows_of(task: str) -> list[Row]:
 
 @dataclass(frozen=True)
 class Published:
-    """Where a task's definition stands, and how its rows are read."""
+    """Location of a task's definition and the format of its rows."""
 
     module: str
     function: str
@@ -130,7 +130,7 @@ PUBLISHED = {
 
 
 def letters(task: str) -> Callable[[Row], Iterable[str]]:
-    """Answers to a row: every shape around its right letter and the next one, and random ones."""
+    """Return every form of a row's right letter and the next one, and random answers."""
 
     def answers(row: Row) -> Iterable[str]:
         position, number = PUBLISHED[task].truth(row), PUBLISHED[task].number(row)
@@ -141,7 +141,7 @@ def letters(task: str) -> Callable[[Row], Iterable[str]]:
 
 
 def shipped_score(task: str, **config: str) -> Score:
-    """The shipped score of an answer; where a group of calls is made, all of them are answered so."""
+    """Return the shipped score of an answer, which is given to every call of a group."""
     return judge(task, "is_correct", **(config or PUBLISHED[task].config))
 
 
@@ -202,7 +202,7 @@ def test_requests_equal_those_of_lighteval(task: str, tmp_path: Path) -> None:
 def test_requests_and_scores_equal_those_of_inspect_evals(
     task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both run on Inspect, over the same rows, with the same answers."""
+    """Both run on Inspect with the same rows and answers."""
     published = PUBLISHED[task]
     # Each row's are others.
     pairs = [
@@ -232,7 +232,7 @@ def test_requests_and_scores_equal_those_of_inspect_evals(
 def test_mmlu_examples_are_formatted_as_in_the_five_shot_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """inspect-evals reads both splits through one loader: here each question is an example, too."""
+    """inspect-evals reads both splits with one loader, so each question is also an example."""
     rows = numbered(rows_of("mmlu"), "question")
     reference = published_task(monkeypatch, "mmlu.mmlu", "mmlu_5_shot", rows, shuffle=False)
 
@@ -283,7 +283,7 @@ def yes_or_no(row: Row) -> Iterable[str]:
     ],
 )
 def test_chain_of_thought_answer_is_extracted_like_the_authors(answer: str, letter: str | None) -> None:
-    """By hand from `evaluate_from_api.py`; without a letter a choice is drawn, of ten always the seventh."""
+    """By hand from `evaluate_from_api.py`; without a letter, a random choice is used (here always the seventh of ten)."""
     options = [f"choice {number}" for number in range(10)]
     score = judge("mmlu-pro", "is_correct", definition="official")
 
@@ -293,7 +293,7 @@ def test_chain_of_thought_answer_is_extracted_like_the_authors(answer: str, lett
 
 
 def official_span_scores(row: Row, answer: str) -> tuple[float, float]:
-    """SQuAD 2.0's exact match and F1, written anew from the script's description of itself."""
+    """Return SQuAD 2.0's exact match and F1, reimplemented from the script's documentation."""
 
     def words(text: str) -> list[str]:
         plain = text.lower().translate(str.maketrans("", "", string.punctuation))

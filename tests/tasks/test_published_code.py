@@ -1,4 +1,4 @@
-"""Programs that are taken out of answers as inspect-evals does it, and pass@k as Inspect computes it; nothing is run."""
+"""Programs are extracted from answers like in inspect-evals, and pass@k is computed like in Inspect; no program runs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def snippet(task: str, file: str = "program.py") -> dict[str, Any]:
 
 
 def answers(_: dict[str, Any]) -> list[str]:
-    """Shapes of a sentence and of blocks, and random ones."""
+    """Return forms of a sentence and code blocks, and random answers."""
     blocks = [
         f"```{label}{end}{CODE}\n```"
         for label in ("python", "py", "PYTHON", "", "js")
@@ -99,7 +99,7 @@ def test_mbpp_runs_the_first_block_of_python() -> None:
 
 
 def mean_of(trials: list[bool]) -> SimpleNamespace:
-    """The score of a problem over its trials, as metrics see it."""
+    """Return the score of a problem over its trials."""
     metadata = {"num_trials": len(trials)} if len(trials) > 1 else None
     return SimpleNamespace(values={"code_exec": sum(trials) / len(trials)}, metadata=metadata)
 

@@ -1,4 +1,4 @@
-"""IFEval's instructions, checked as lighteval checks them; those that need NLTK's models are in the README of the task."""
+"""IFEval instructions are checked like in lighteval; those that need NLTK models are described in the task's README."""
 
 from __future__ import annotations
 

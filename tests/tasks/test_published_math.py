@@ -1,4 +1,4 @@
-"""MATH-500 held against inspect-evals' `math` and lighteval's `math_500`, on the same rows and answers."""
+"""MATH-500, compared with inspect-evals' `math` and lighteval's `math_500` on the same rows and answers."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ FORMULAS = (
 
 
 def answers(row: Row) -> Iterator[str]:
-    """Every shape around a row's right answer, and its share of the random ones."""
+    """Return every form of a row's right answer, and some random answers."""
     random = fuzzed(row["answer"], "7", NUM_FUZZED // len(ROWS) + 1, pieces=[*PIECES, *FORMULAS, *FORMULAS])
     return chain(varied(row["answer"], "0.25"), *((answer, f"ANSWER: {answer}") for answer in random))
 
 
 def random_answers(row: Row) -> Iterator[str]:
-    """Fewer: a row of these is there for its kind."""
+    """Return fewer random answers, because each row represents its kind."""
     yield from fuzzed(
         row["answer"], "7", NUM_FUZZED // len(OTHERS) + 1, pieces=[*PIECES, *FORMULAS, *FORMULAS]
     )
@@ -79,7 +79,7 @@ def random_answers(row: Row) -> Iterator[str]:
 
 
 def as_text(row: Row, answer: str) -> bool:
-    """inspect-evals' `expression_exact_match`, which is a coroutine over these."""
+    """Return the result of inspect-evals' `expression_exact_match`, which is a coroutine over these."""
     utils = importlib.import_module("inspect_evals.math.utils")
     box = utils.last_boxed_only_string(row["solution"])
     target = row["solution"] if box is None else utils.remove_boxed(box)
@@ -88,7 +88,7 @@ def as_text(row: Row, answer: str) -> bool:
 
 
 def by_algebra(row: Row, answer: str) -> bool:
-    """lighteval's metric of `math_500`, of one answer."""
+    """Return lighteval's `math_500` metric of one answer."""
     from lighteval.metrics.metrics import Metrics
     from lighteval.models.model_output import ModelResponse
     from lighteval.tasks.tasks.math_500 import math_500_prompt
@@ -135,7 +135,7 @@ def test_an_expression_over_the_time_limit_is_unequal_with_a_note() -> None:
 
 @pytest.mark.xdist_group("lighteval")
 def test_math_is_not_scored_without_a_time_limit() -> None:
-    """Without it, whatever has to be parsed counted as wrong."""
+    """Otherwise every answer that needs parsing would be counted as wrong."""
     shipped = judge("math-500", "is_correct", definition="lighteval")
 
     with (
@@ -181,7 +181,7 @@ def test_math_prompt_equals_lighteval(tmp_path: Path) -> None:
 
 
 def test_lighteval_comparison_runs_in_a_worker(aigo: Run, tmp_path: Path) -> None:
-    """Right by algebra: 1, 2, 3, 4 and 5 once each, 6 and 7, whose answer stands behind no mark."""
+    """Right by algebra: 1, 2, 3, 4 and 5 once each, 6, and 7, whose answer has no mark."""
     model = f"scripted/{TASKS / 'math-500' / 'answers.jsonl'}"
     done = aigo(
         *("run", "aigo_tasks/math-500", "--model", model, "--config", "definition=lighteval"),

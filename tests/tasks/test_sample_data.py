@@ -1,4 +1,4 @@
-"""A shipped benchmark runs on made-up rows: that is said wherever its numbers are shown, and `--full` takes the real ones."""
+"""Shipped benchmarks run on made-up rows, which is shown with every metric; `--full` uses the real rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def tags_of(result: dict[str, Any]) -> list[str]:
 
 @pytest.fixture
 def mmlu(tmp_path: Path) -> Path:
-    """A copy of the task, as a user makes one, with other keys, whose real dataset is on this disk."""
+    """Copy of the task with other keys, whose real dataset is on this disk."""
     folder = tmp_path / "mine"
     shutil.copytree(MMLU, folder)
     for name in ("task.yaml", "sample.yaml"):
@@ -92,7 +92,7 @@ def test_your_own_rows_are_not_sample_data(
 
 
 def test_copied_task_keeps_the_sample_data_mark(aigo: Run, mmlu: Path) -> None:
-    """Keys, names and folder are others: only the dataset's own tag is left."""
+    """Keys, names and folder differ: only the dataset tag is left."""
     explained = aigo("explain", mmlu, "-n", 0)
 
     assert "dataset: tiny" in explained.out
@@ -158,7 +158,7 @@ def test_exported_task_keeps_the_sample_data_mark(aigo: Run, tmp_path: Path) -> 
 
 
 def test_task_exported_as_code_keeps_the_sample_data_mark(aigo: Run, tmp_path: Path, mmlu: Path) -> None:
-    """With a scorer that has a form there: authors' Python has none."""
+    """With a scorer that can be exported; Python scorers cannot."""
     task = mmlu / "task.yaml"
     scorer = "  scorers:\n    - {type: string_equals, ground_truth: \"{{ 'ABCD'[sample.answer] }}\"}\n"
     task.write_text(task.read_text("utf-8").partition("  scorers:\n")[0] + scorer, "utf-8")
@@ -262,7 +262,7 @@ def test_a_task_with_its_own_dataset_names_the_option(aigo: Run, mmlu: Path) -> 
 
 @pytest.mark.parametrize("option", [[], ["--full"]])
 def test_full_leaves_other_faults_to_planning(aigo: Run, mmlu: Path, option: list[str]) -> None:
-    """A value that does not fit the field it is put into is told with its place, in the same words."""
+    """A value of the wrong type is reported with its position and the same message."""
     task = mmlu / "task.yaml"
     text = task.read_text("utf-8").replace(
         "config_spec:\n", "config_spec:\n  - {type: int, key: n, display_name: N}\n"
@@ -287,7 +287,7 @@ def test_full_without_the_library_names_the_package(aigo: Run, monkeypatch: pyte
 
 
 def test_offline_full_names_the_copy_on_disk(aigo: Run, mmlu: Path) -> None:
-    """Here the file is not there; of a hub that cannot be reached, the library says so in the same way."""
+    """The file is missing; the library reports an unreachable hub in the same way."""
     (mmlu / "rows.jsonl").unlink()
 
     done = aigo("run", mmlu, *MODEL, "--full")

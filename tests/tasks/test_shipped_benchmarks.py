@@ -1,4 +1,4 @@
-"""Every shipped benchmark, offline, on its made-up rows and scripted answers: the numbers are counted by hand from the two files."""
+"""Every shipped benchmark, offline, with made-up rows and scripted answers: metrics are counted by hand from both files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JUDGE = "openai$gpt-4-1-mini"
 
 @dataclass(frozen=True)
 class Expected:
-    """What a run must give."""
+    """Expected result of a run."""
 
     values: dict[str, float]
     """Metric name → value."""
@@ -299,7 +299,7 @@ def metric_values(result: dict[str, Any]) -> dict[str, float]:
 def test_metrics_equal_the_values_counted_by_hand(
     aigo: Run, tmp_path: Path, result_of: Load, name: str
 ) -> None:
-    """The run by the task's name alone, with its scripted model; a judge is mapped where there is one."""
+    """The task is run by name with its scripted model, and a judge is mapped if there is one."""
     expected, folder = EXPECTED[name], TASKS / name
     arguments = ["run", f"aigo_tasks/{name}", "--out", tmp_path / "out"]
     if (folder / "answers.jsonl").exists():
@@ -328,7 +328,7 @@ def test_metrics_equal_the_values_counted_by_hand(
 
 
 def test_every_shipped_task_has_expected_metrics() -> None:
-    """A new task comes with its numbers; the seed's examples have theirs in the tests of the main job."""
+    """Metrics of the seed examples are tested with the main job."""
     seeds = {"hp-trivia", "singleturn-generic-input", "uniqueness-task"}
     folders = {path.parent.name for path in TASKS.glob("*/task.yaml")}
 

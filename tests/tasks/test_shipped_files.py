@@ -1,4 +1,4 @@
-"""The files of shipped tasks: valid, explainable, complete, in the shape of the real data, and together an example of every feature."""
+"""Files of shipped tasks: valid, explainable, complete, in the format of the real data, and with every feature."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def entities() -> dict[Path, Any]:
 
 
 def models_in(value: Any) -> Iterator[type[BaseModel]]:
-    """The class of every model inside a value."""
+    """Return the class of every model in a value."""
     if isinstance(value, BaseModel):
         yield type(value)
         for name in type(value).model_fields:
@@ -108,14 +108,14 @@ def models_in(value: Any) -> Iterator[type[BaseModel]]:
 
 
 def members(union: Any) -> set[type[BaseModel]]:
-    """The models of an annotated union."""
+    """Return the models of an annotated union."""
     parts = typing.get_args(union)
     direct = {part for part in parts if isinstance(part, type) and issubclass(part, BaseModel)}
     return direct.union(*(members(part) for part in parts))
 
 
 def test_every_file_is_valid_by_the_strict_platform_rules(aigo: Run) -> None:
-    """Also no warning; the two older examples keep the old forms of the seed page."""
+    """Without warnings; the two older examples keep the deprecated syntax of the seed page."""
     done = aigo(
         "validate",
         "--strict",
@@ -129,7 +129,7 @@ def test_every_file_is_valid_by_the_strict_platform_rules(aigo: Run) -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_every_task_is_explained(aigo: Run, folder: Path) -> None:
-    """The first sample's prompts render without a model."""
+    """Prompts of the first sample are rendered without a model."""
     done = aigo("explain", f"aigo_tasks/{folder.name}", "-n", 1)
 
     assert done.code == 0, done.err
@@ -138,7 +138,7 @@ def test_every_task_is_explained(aigo: Run, folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_every_folder_describes_its_measurement(folder: Path) -> None:
-    """A README with data, licence or terms, score and pitfalls, which is the task's long description; tags; a key like the folder's name."""
+    """The README (also the long description) has data, licence or terms, score and pitfalls; tags and the key match."""
     spec, readme = read(TaskSpec, folder / "task.yaml").spec, (folder / "README.md").read_text("utf-8")
 
     assert spec.key == folder.name
@@ -153,7 +153,7 @@ def test_every_folder_describes_its_measurement(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", REAL_COLUMNS)
 def test_sample_rows_have_the_columns_of_the_real_data_set(name: str) -> None:
-    """So a task that runs on them reads no column that the real one lacks."""
+    """A task that runs on them reads no column that the real dataset lacks."""
     rows = [json.loads(line) for line in (TASKS / name / "rows.jsonl").read_text("utf-8").splitlines()]
 
     assert 3 <= len(rows) <= 20
@@ -161,7 +161,7 @@ def test_sample_rows_have_the_columns_of_the_real_data_set(name: str) -> None:
 
 
 def test_every_benchmark_names_its_real_source() -> None:
-    """Path and split on the hub; and the default is the sample, so that nothing is downloaded unasked."""
+    """Path and split on the hub; the default is the sample, so nothing is downloaded."""
     by_folder: dict[str, list[Any]] = {}
     for path, entity in entities().items():
         by_folder.setdefault(path.parent.name, []).append(entity)
@@ -176,7 +176,7 @@ def test_every_benchmark_names_its_real_source() -> None:
 
 
 def test_hub_datasets_are_pinned_to_a_commit() -> None:
-    """A branch moves: two runs under one name would be of different rows."""
+    """A branch changes, so two runs with one name could have different rows."""
     revisions = {
         path: (entity.source.load_dataset_kwargs or {}).get("revision")
         for path, entity in entities().items()
@@ -188,7 +188,7 @@ def test_hub_datasets_are_pinned_to_a_commit() -> None:
 
 
 def test_sample_datasets_are_marked() -> None:
-    """In their own files, so that it goes with a copy of a task."""
+    """In the dataset file, so that copies of a task keep the mark."""
     samples = {
         entity.key: is_sample_data(entity.tags)
         for entity in entities().values()
@@ -201,7 +201,7 @@ def test_sample_datasets_are_marked() -> None:
 
 
 def test_every_feature_is_used_by_a_task() -> None:
-    """Every solver, builder, scorer, metric, aggregator, filter, parameter and data source of the format occurs somewhere."""
+    """Every solver, builder, scorer, metric, aggregator, filter, parameter and data source of the format."""
     shown = {model for value in [*specs().values(), *entities().values()] for model in models_in(value)}
     wanted: set[type[BaseModel]] = set().union(
         set[type[BaseModel]](solvers.SOLVERS.values()),
@@ -222,7 +222,7 @@ def test_every_feature_is_used_by_a_task() -> None:
 
 
 def test_letter_extraction_is_identical_in_all_tasks() -> None:
-    """Every folder travels alone, so the function is copied; the copies are the same."""
+    """Folders are copied alone, so each has a copy of the function."""
     heads = {
         name: source.partition("\n\n\ndef letter_of")[2].partition("\n\n\n")[0]
         for name in SEVERAL_CHOICES
@@ -234,7 +234,7 @@ def test_letter_extraction_is_identical_in_all_tasks() -> None:
 
 
 def test_code_is_valid_python_before_config_is_inserted() -> None:
-    """Installers compile every file of a package, so a parameter stands inside of a text."""
+    """Installers compile every file of a package, so parameters are inside string literals."""
     for path in TASKS.glob("*/*.py"):
         compile(path.read_text("utf-8"), path.name, "exec")
 
@@ -249,7 +249,7 @@ def test_the_page_lists_every_task() -> None:
 
 
 def test_the_real_rows_can_come_from_a_file(aigo: Run) -> None:
-    """A local copy stands in for the hub, under the real dataset's key."""
+    """A local copy replaces the hub, with the key of the real dataset."""
     rows = TASKS / "arc" / "rows.jsonl"
     done = aigo(
         "explain",
@@ -267,7 +267,6 @@ def test_the_real_rows_can_come_from_a_file(aigo: Run) -> None:
 
 
 def test_no_shipped_file_names_a_secret_or_a_path() -> None:
-    """They are copied and published."""
     for path in TASKS.glob("*/*"):
         if path.is_file() and path.suffix in (".yaml", ".py", ".md", ".jsonl", ".csv"):
             text = path.read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Edge cases of the shipped scorers, called directly; what each must give follows from the benchmark's own rules."""
+"""Edge cases of shipped scorers, called directly; expected values follow from the benchmark rules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.commands import TASKS
 
 
 def scorer(name: str, file: str = "scorer.py") -> dict[str, Any]:
-    """The functions of a scorer by name."""
+    """Return the functions of a scorer by name."""
     return runpy.run_path(str(TASKS / name / file))
 
 
@@ -43,7 +43,7 @@ PRO = scorer("mmlu-pro")
     ],
 )
 def test_a_letter_is_recognized_after_its_mark(answer: str, letter: str | None) -> None:
-    """As Inspect reads it; `test_published_choices.py` holds both against each other."""
+    """Like Inspect; `test_published_choices.py` compares both."""
     assert LETTER(answer, 4) == letter
 
 
@@ -82,7 +82,7 @@ def test_math_answers_are_equal_after_normalisation(left: str, right: str) -> No
     ],
 )
 def test_different_math_answers_are_unequal(left: str, right: str) -> None:
-    """Also where a computer algebra system would call them equal."""
+    """Even if a computer algebra system would call them equal."""
     assert not MATH["same_text"](left, right)
 
 
@@ -175,7 +175,7 @@ def test_instruction_checks_return_the_expected_result(
 
 
 def test_all_kinds_of_instruction_have_a_check() -> None:
-    """25 in the paper; the language needs a package of its own."""
+    """25 in the paper; the language check needs a separate package."""
     assert len(IFEVAL["CHECKS"]) == 25
 
 
@@ -198,7 +198,7 @@ SHARED = ("letter_of", "UNWRAPPED", "ON_A_LINE", "ANYWHERE", "LETTERS", "block",
 
 @pytest.mark.parametrize("name", SHARED)
 def test_shared_task_code_is_identical(name: str) -> None:
-    """A snippet is one text, and a task a folder that is copied whole: so copies stand in several, and may not part."""
+    """Task folders are copied alone, so shared code has several copies, which must be equal."""
     texts = [
         ast.dump(node)
         for path in sorted(TASKS.glob("*/*.py"))
