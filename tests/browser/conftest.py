@@ -33,8 +33,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium, headless, with a new folder of its own. It ends with its module: while it is driven, an event
-    loop runs in this process, and no engine can.
+    """Start headless Chromium with a new profile folder. It is closed after each module, because engines cannot
+    run while its event loop runs in this process.
     """
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:

@@ -47,7 +47,7 @@ def quiz(tmp_path: Path) -> Path:
     return write_report(sources_of([log]), tmp_path / "report.html").path
 
 
-def test_metrics_are_short_with_all_digits_on_hover_and_in_a_copy(page: Page, quiz: Path) -> None:
+def test_rounded_metrics_show_all_digits_on_hover_and_when_copied(page: Page, quiz: Path) -> None:
     open_page(page, quiz)
 
     rows = [text.replace("\xa0", " ") for text in page.locator(".metrics tbody tr").all_inner_texts()]

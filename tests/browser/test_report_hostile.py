@@ -1,4 +1,4 @@
-"""Whatever strangers write into a result, in any field: the page shows it, and nothing of it runs, loads or leads anywhere."""
+"""Hostile texts in any field of a result are displayed, and never run, load or link to anything."""
 
 from __future__ import annotations
 

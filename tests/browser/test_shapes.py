@@ -1,4 +1,4 @@
-"""Pages of every shape of result: all numbers are there as they stand in the result, every view opens, and people who hear or print a page have as much of it."""
+"""Pages of every kind of result: complete metrics, working views, accessibility and printing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Fuzz all kinds of input for a limited time: `python -m tests.fuzz [--seconds 60] [--seed N] [TARGET …]`.
 
-The time is shared by the targets. What crashes, hangs or takes too much memory is stored in `tests/fuzz/crashes/`, where the tests try it from
-then on, and the exit code is 1. With atheris installed (no requirement of anything) `--atheris` lets it choose the changes by coverage.
+The targets share the time. Inputs that crash, hang or take too much memory are stored in `tests/fuzz/crashes/`, which the tests also try, and the
+exit code is 1. With atheris installed (optional), `--atheris` chooses the mutations by coverage.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The process that is fuzzed: it may crash, hang or run out of memory, and `driver` sees to what is left.
+"""Fuzzed process, which may crash, hang or run out of memory. `driver` handles the outcome.
 
 Each input is written to the file `current` before it is tried. Exceptions are stored once per source position.
 """
@@ -64,7 +64,7 @@ def _fuzz(target: Target, seconds: float, seed: int, work: Path) -> None:
 
 
 def trial(target: Target, data: bytes) -> tuple[str, tuple[str, str] | None]:
-    """What came of one input, or the place and the text of what was raised; the kernel ends this process when it takes too long."""
+    """Return the outcome of an input, or the position and text of its exception. The kernel kills slow processes."""
     with tempfile.TemporaryDirectory(prefix="aigo-fuzz-") as folder:
         signal.setitimer(signal.ITIMER_PROF, target.cpu_seconds)
         try:

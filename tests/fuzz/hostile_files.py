@@ -1,6 +1,6 @@
 """Targets for untrusted files: recordings, bundles and tasks with paths.
 
-Random bytes rarely pass a checksum or a digest. So two inputs describe a file by its lines, and the target writes that file with right checksums.
+Random bytes rarely match a checksum, so two of the targets take the lines of a file and write it with valid checksums.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Fuzz targets: one function for each kind of untrusted input.
 
-A target takes any bytes. It may raise nothing but `BridgeError` (which is caught here), and returns what came of them in a few words: inputs with a
-new outcome are kept and changed further.
+A target takes any bytes. It may only raise `BridgeError`, which is caught here, and returns a short description of the
+outcome. Inputs with a new outcome are stored and mutated further.
 """
 
 from __future__ import annotations

@@ -1,7 +1,12 @@
-"""`make soak MINUTES=30`: runs with injected faults, one after the other: nothing is lost, and nothing grows.
+"""`make soak MINUTES=30`: consecutive runs with injected faults, which must neither lose samples nor leak resources.
 
-A model that answers badly (429 with odd times to wait, 500, answers that are cut off, slow, too long or not what they say), snippet workers that are
-killed, runners that are killed and resumed, a clock that is set, a disk that is full; on both engines in turn.
+The faults, on both engines in turn:
+
+- model errors: 429 with unusual waiting times, 500, and truncated, slow, too long or mislabeled answers
+- killed snippet workers
+- killed and resumed runs
+- a changed clock
+- a full disk
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from tests.support.commands import REPOSITORY, Run
 HELD = Held(mebibytes=500, descriptors=12, threads=3, processes=0, temporary=1)
 
 
-def test_a_short_soak_loses_nothing() -> None:
+def test_short_soak_loses_no_samples() -> None:
     """Run three rounds, one of them killed twice. `make soak` repeats this for hours."""
     words = ["--minutes", "0", "--samples", "48", "--seed", "1", "--engines", "inspect", "--warm", "1"]
     done = subprocess.run(

@@ -120,7 +120,7 @@ ENTRIES = (
         "A provenance file is missing or was changed",
         "The provenance file next to a result records how the result was made. Its checksum covers the whole file.",
         "Use the provenance file that was written with the result.",
-        test="tests/extras/trust/provenance/test_record.py::test_a_missing_or_invalid_provenance_is_refused",
+        test="tests/extras/trust/provenance/test_record.py::test_missing_or_invalid_provenance_is_rejected",
     ),
     CatalogueEntry(
         Code.UNUSABLE_KEY,

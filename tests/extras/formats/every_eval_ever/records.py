@@ -1,4 +1,4 @@
-"""Exported files held against the schema of Every Eval Ever, and against what its validator asks for besides; results to export."""
+"""Helpers that validate exported files like the Every Eval Ever validator, and results to export."""
 
 from __future__ import annotations
 

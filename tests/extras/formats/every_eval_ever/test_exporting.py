@@ -206,7 +206,7 @@ def test_unscored_samples_are_not_exported_as_zero(tmp_path: Path) -> None:
     assert loss["dropped"]["score that is not a finite number: an instance needs one"] == 2
 
 
-def test_trials_are_distinguished(tmp_path: Path) -> None:
+def test_exported_trials_are_distinguished_by_index(tmp_path: Path) -> None:
     items = [message("user", "?"), message("assistant", "!")]
     trials = [trial(items, [score(float(number))], number) for number in range(2)]
     _, lines, _ = exported(tmp_path, [sample(trials, [score(0.5)])])

@@ -75,7 +75,7 @@ def test_no_result_is_written_for_files_without_traces(tmp_path: Path) -> None:
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_a_wrong_source_is_reported_with_the_right_one(tmp_path: Path) -> None:
+def test_wrong_source_is_reported_with_the_detected_one(tmp_path: Path) -> None:
     code, (report,) = imported(GOLDEN / "opentelemetry/chat/files/traces.json", "langsmith", tmp_path)
     assert code == 3
     assert "--from opentelemetry" in report.reason

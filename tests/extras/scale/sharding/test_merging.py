@@ -176,7 +176,7 @@ def test_run_file_for_shards_of_a_single_task_is_rejected(tmp_path: Path) -> Non
         merged(shards, tmp_path / "merged", PlanOrigin(str(tmp_path / "run.yaml"), num_samples=3))
 
 
-def test_an_uncalled_model_is_not_a_model_of_the_task(tmp_path: Path) -> None:
+def test_uncalled_model_is_ignored_when_shards_are_merged(tmp_path: Path) -> None:
     """The task evaluates its dataset and ignores `--model`."""
     origin = write_task(tmp_path / "task", ALL)
     text = (tmp_path / "task" / "task.yaml").read_text()

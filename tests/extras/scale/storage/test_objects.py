@@ -95,7 +95,7 @@ def test_permanent_errors_are_reported_immediately(s3: S3, monkeypatch: pytest.M
     assert slept == []
 
 
-def test_exhausted_retries_end_with_the_reason(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exhausted_retries_are_reported_with_the_reason(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
     monkeypatch.setattr("time.sleep", slept.append)
     monkeypatch.setattr(objects, "TRIES", 2)

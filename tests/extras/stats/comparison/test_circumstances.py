@@ -118,7 +118,7 @@ def test_one_difference_between_runs_is_one_line(
 
 
 @pytest.mark.parametrize(("temperature", "expected"), [(0.0, []), (0.5, ["prompt and solver: 0.0 → 0.5"])])
-def test_imported_logs_differ_only_in_their_settings(
+def test_imported_logs_are_compared_by_their_settings_only(
     tmp_path: Path, temperature: float, expected: list[str]
 ) -> None:
     logs = _base(), _base()
@@ -136,7 +136,7 @@ def test_two_differences_between_runs_are_two_lines(tmp_path: Path) -> None:
     assert _lines(tmp_path, change) == ["model: some/model → other/model", "engine: inspect → lighteval"]
 
 
-def test_two_equal_changes_of_different_fields_are_two_lines(tmp_path: Path) -> None:
+def test_equal_changes_of_two_fields_are_two_lines(tmp_path: Path) -> None:
     def change(log: Json) -> None:
         for scorer in log["specification"]["task"]["definition"]["scorers"][:2]:
             scorer["ground_truth"] = "{{ sample.other }}"

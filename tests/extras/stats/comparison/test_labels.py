@@ -72,7 +72,7 @@ def test_metrics_that_cannot_be_computed_give_a_reason() -> None:
         ("f1_score", (4 / 7 + 1 / 2 + 0) / 3),
     ],
 )
-def test_averages_count_an_undefined_class_as_zero(kind: str, value: float) -> None:
+def test_macro_averages_count_an_undefined_class_as_zero(kind: str, value: float) -> None:
     average = macro_average(pairs(), kind)
     assert isinstance(average, Smooth)
     assert average.value == pytest.approx(value, rel=1e-12)

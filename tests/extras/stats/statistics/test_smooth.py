@@ -54,7 +54,7 @@ def test_groups_of_repeated_samples_do_not_narrow_the_interval() -> None:
     assert naive.standard_error < 0.65 * once.standard_error
 
 
-def test_without_an_interval_the_reason_is_returned() -> None:
+def test_reason_is_returned_if_there_is_no_interval() -> None:
     few, same = smooth_interval(spread(VALUES[:5])), smooth_interval(spread(np.ones(120)))
     in_groups = smooth_interval(spread(), np.arange(120) % 10)
 

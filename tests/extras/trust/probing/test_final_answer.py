@@ -77,10 +77,10 @@ def test_answer_is_not_recognized_as_an_abstention(text: str) -> None:
     "text",
     ['{"a": 1}', "[1, 2]", "```\nx\n```", "def f():\n    return 1", "$5x$", r"\frac{1}{2}", "<<title>>"],
 )
-def test_code_json_and_formulas_are_technical(text: str) -> None:
+def test_code_json_and_formulas_are_recognized_as_technical(text: str) -> None:
     assert is_technical(text)
 
 
 @pytest.mark.parametrize("text", ["B", "12", "Paris.", "It costs $5.", "One\nTwo"])
-def test_prose_is_not_technical(text: str) -> None:
+def test_prose_is_not_recognized_as_technical(text: str) -> None:
     assert not is_technical(text)

@@ -162,7 +162,7 @@ def test_unscored_samples_are_not_probed(tmp_path: Path) -> None:
     assert of(outcome, "unchanged").not_applicable == {"the stored answer cannot be scored (SnippetError)": 1}
 
 
-def test_trials_without_an_output_are_counted_and_left_out(tmp_path: Path) -> None:
+def test_trials_without_an_output_are_counted_as_failed_and_excluded(tmp_path: Path) -> None:
     error = {"error_type": "E", "message": "down", "stage": "solver"}
     unsolved = sample(trial(1, None, data={"question": "?", "gold": "A"}, errors=[error]))
     outcome = probed(tmp_path, EXACT, result([question(0, "A", "A"), unsolved]))

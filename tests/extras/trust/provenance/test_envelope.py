@@ -67,7 +67,7 @@ def test_private_key_is_owner_only_and_never_overwritten(key: Path) -> None:
     assert key.read_bytes() == content
 
 
-def test_wrong_keys_are_reported(key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_keys_are_reported(key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
     from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 

@@ -22,9 +22,7 @@ from aigo_trust.provenance.record import FORMAT, read_provenance
         (f'{{"format": "{FORMAT}", "digest": "{"0" * 64}"}}', "was modified"),
     ],
 )
-def test_a_missing_or_invalid_provenance_is_refused(
-    content: str | None, problem: str, tmp_path: Path
-) -> None:
+def test_missing_or_invalid_provenance_is_rejected(content: str | None, problem: str, tmp_path: Path) -> None:
     file = tmp_path / "a.provenance.json"
     if content is not None:
         file.write_text(content, "utf-8")

@@ -153,7 +153,7 @@ def test_an_altered_line_is_reported_by_number(tmp_path: Path) -> None:
         (zstandard.compress(b"\0" * 1000), "not a cassette"),
     ],
 )
-def test_other_files_are_named_by_kind(tmp_path: Path, content: bytes, problem: str) -> None:
+def test_other_files_are_rejected_with_their_kind(tmp_path: Path, content: bytes, problem: str) -> None:
     (tmp_path / "c").write_bytes(content)
     with pytest.raises(EvidenceError, match=problem):
         lines_of(tmp_path / "c")

@@ -84,7 +84,7 @@ def cassette(tmp_path: Path) -> Path:
     return tmp_path / "c"
 
 
-def test_every_trial_gets_its_own_answers(cassette: Path) -> None:
+def test_each_trial_replays_its_recorded_answers(cassette: Path) -> None:
     with player_of(cassette) as player:
         assert player.cassette.is_complete
         assert player.cassette.models() == {"": "openai/m"}
@@ -134,7 +134,7 @@ def test_a_changed_prompt_is_reported_with_the_difference(cassette: Path) -> Non
     assert error.hint is not None
 
 
-def test_an_unrecorded_call_names_the_most_similar_request(cassette: Path) -> None:
+def test_unrecorded_call_is_reported_with_the_closest_request(cassette: Path) -> None:
     with player_of(cassette) as player:
         tape = of_task(player)
         with pytest.raises(SampleError, match=r"the closest recorded call \(sample 1, solver\) differs"):
