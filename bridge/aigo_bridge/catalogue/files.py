@@ -129,7 +129,7 @@ ENTRIES = (
         "A file exceeds a size limit",
         "The file is nested too deeply, its aliases or includes make it too large, or it has too many problems to list.",
         "Fix the listed problems first, or split the file.",
-        test="tests/bridge/jsonl_spec/test_task_files.py::test_of_very_many_problems_the_first_are_shown",
+        test="tests/bridge/jsonl_spec/test_task_files.py::test_only_the_first_of_many_problems_are_shown",
     ),
     CatalogueEntry(
         Code.UNKNOWN_KEY,

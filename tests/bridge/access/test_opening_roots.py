@@ -93,7 +93,7 @@ def test_nearest_project_marker_wins(tmp_path: Path) -> None:
     assert root_of(inner.parents[2] / "other.yaml") == tmp_path / "outer"
 
 
-def test_a_run_file_in_evaluations_reaches_tasks_in_the_project(tmp_path: Path) -> None:
+def test_run_file_in_evaluations_can_read_tasks_of_the_project(tmp_path: Path) -> None:
     project(tmp_path / "p", "evaluations/run.yaml")
     assert root_of(tmp_path / "p" / "evaluations" / "run.yaml") == tmp_path / "p"
     assert root_of(tmp_path / "p" / "run.yaml") == tmp_path / "p"

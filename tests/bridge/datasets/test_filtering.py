@@ -154,7 +154,7 @@ def test_missing_column_does_not_exist(semantics: Semantics, expression: str) ->
     [("equals", ("x",), False), ("not_equals", ("x",), True), ("in", ("x",), False), ("not_in", ("x",), True),
      ("is_true", (), False), ("is_false", (), False), ("greater_than", (1,), False)],
 )  # fmt: skip
-def test_undefined_name_fails_in_a_dataset_filter_and_never_matches_in_an_action_rule(
+def test_undefined_name_fails_in_a_dataset_filter_but_not_in_an_action_rule(
     op: str, constants: tuple[Any, ...], in_action: bool
 ) -> None:
     with pytest.raises(TemplateError, match=r"`sample\.x` is undefined"):
@@ -167,7 +167,7 @@ def test_an_action_rule_sees_scores() -> None:
     assert matches(other, semantics="action", sample={}, scores={"labeller": {"label": "OTHER"}})
 
 
-def test_a_failing_expression_is_an_error_in_both() -> None:
+def test_failing_expression_is_an_error_in_filters_and_rules() -> None:
     broken = rule("exists", expression="{{ 1 / 0 }}")
     for semantics in ("dataset", "action"):
         with pytest.raises(TemplateError, match="division by zero"):

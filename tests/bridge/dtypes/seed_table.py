@@ -22,7 +22,7 @@ _MEMBER = re.compile(r"^(?P<name>[a-z_]\w*) (?P<kind>.+)$")
 
 
 def table_of(page: str) -> dict[str, Any]:
-    """The facts of the page, by type."""
+    """Return the facts of the page, by type."""
     lines = page.splitlines()
     types: dict[str, Any] = {}
     aliases: dict[str, str] = {}
@@ -72,12 +72,12 @@ def table_of(page: str) -> dict[str, Any]:
 
 
 def _starts_field(lines: list[str], at: int) -> bool:
-    """Two empty lines stand above a field; one is enough where the text above it ended in a list."""
+    """Return whether a field starts here: after two empty lines, or after one if the text above is a list."""
     return not lines[at - 1] and (not lines[at - 2] or lines[at].endswith(" required"))
 
 
 def _is_title(line: str, before: str) -> bool:
-    """Whether a line is the title of the field above it, as `Role` below `role string required`."""
+    """Return whether a line is the title of the field above it, such as `Role` below `role string required`."""
     field = _FIELD.match(before)
     return field is not None and line == field["name"].replace("_", " ").title()
 

@@ -120,19 +120,19 @@ def without_unknown(error: ValidationError) -> set[str]:
 
 class TestUnknownFields:
     @pytest.mark.parametrize("model", MODELS)
-    def test_each_family_treats_them_in_its_way(self, model: type[BaseModel]) -> None:
+    def test_unknown_fields_are_kept_or_dropped_by_model_family(self, model: type[BaseModel]) -> None:
         keeps = model.model_config["extra"] == "allow"
 
         assert keeps == (model.__name__ in KEEPS_UNKNOWN_FIELDS | OPEN_RESPONSES)
         assert issubclass(model, LFBaseModel) == (model.__name__ not in OPEN_RESPONSES)
 
-    def test_a_constructor_and_an_adapter_refuse_them(self) -> None:
+    def test_constructor_and_adapter_refuse_unknown_fields(self) -> None:
         with pytest.raises(ValidationError, match="not permitted"):
             SampleData(data={}, x=1)  # type: ignore[call-arg]  # unknown on purpose
         with pytest.raises(ValidationError, match="not permitted"):
             TypeAdapter(SampleData).validate_python({"data": {}, "x": 1})
 
-    def test_reading_drops_them_at_any_depth(self) -> None:
+    def test_reading_drops_unknown_fields_at_any_depth(self) -> None:
         data = {
             "index": 0,
             "sample_id": "1",
@@ -154,7 +154,7 @@ class TestUnknownFields:
             "errors": [],
         }
 
-    def test_reading_leaves_the_input_as_it_was(self) -> None:
+    def test_reading_does_not_change_the_input(self) -> None:
         data: dict[str, Any] = {"num_errors": 1, "num_total": 2, "x": [1]}
         before = copy.deepcopy(data)
 
@@ -162,14 +162,14 @@ class TestUnknownFields:
 
         assert data == before
 
-    def test_chat_types_keep_them_in_both_ways(self) -> None:
+    def test_chat_types_keep_unknown_fields(self) -> None:
         by_hand = ChatCompletionInputMessage(role="user", content="a", name="x")
         read = ChatCompletionInputMessage.model_validate({"role": "user", "content": "a", "name": "x"})
 
         assert by_hand == read
         assert read.model_dump() == {"role": "user", "content": "a", "name": "x"}
 
-    def test_file_references_drop_them_on_reading_only(self) -> None:
+    def test_file_references_drop_unknown_fields_only_when_read(self) -> None:
         assert FileRef.model_validate({"file_id": "f", "x": 1}).model_dump() == {"file_id": "f"}
         with pytest.raises(ValidationError):
             FileRef(file_id="f", x=1)  # type: ignore[call-arg]  # unknown on purpose
@@ -191,11 +191,11 @@ class TestUnknownFields:
             },
         ],
     )
-    def test_in_an_undiscriminated_union_one_unknown_field_is_an_error(self, event: dict[str, Any]) -> None:
+    def test_unknown_field_in_an_undiscriminated_union_is_an_error(self, event: dict[str, Any]) -> None:
         with pytest.raises(ValidationError):
             Trace.model_validate({"items": [], "events": [event]})
 
-    def test_a_solver_output_and_a_model_config_with_one_unknown_field_are_errors(self) -> None:
+    def test_unknown_field_in_a_solver_output_or_model_config_is_an_error(self) -> None:
         with pytest.raises(ValidationError):
             SolverData.model_validate({"output": {"messages": [], "output": None, "x": 1}})
         config = {"connection_type": "provider_connection", "provider_id": "openai", "model_key": "m", "x": 1}
@@ -211,7 +211,7 @@ class TestUnknownFields:
                 }
             )
 
-    def test_in_a_discriminated_union_and_below_a_nullable_field_they_are_dropped(self) -> None:
+    def test_unknown_fields_in_discriminated_unions_and_nullable_fields_are_dropped(self) -> None:
         aggregator = ScoreAggregator.model_validate(
             {"score_name": "s", "aggregator": {"function": "pass@k", "k": 2, "x": 1}, "y": 2}
         )
@@ -220,7 +220,7 @@ class TestUnknownFields:
         assert aggregator.model_dump() == {"score_name": "s", "aggregator": {"function": "pass@k", "k": 2}}
         assert trace.model_dump() == {"items": [], "metadata": {"model": "m"}}
 
-    def test_in_a_list_inside_a_union_they_are_dropped(self) -> None:
+    def test_unknown_fields_in_a_list_inside_a_union_are_dropped(self) -> None:
         grouped = dtypes.GroupedSolverOutput.model_validate(
             {"solver_outputs": [{"messages": [], "output": None, "x": 1}]}
         )
@@ -233,8 +233,8 @@ class TestUnknownFields:
             "content": [{"type": "file", "file": {"file_id": "f"}}],
         }
 
-    def test_an_unknown_field_named_like_a_branch_is_dropped_where_it_stands(self) -> None:
-        """Paths of errors mix keys with labels of branches."""
+    def test_unknown_field_named_like_a_union_branch_is_dropped(self) -> None:
+        """Error paths contain both keys and labels of union branches."""
         read = ScoreAggregator.model_validate(
             {"score_name": "s", "aggregator": {"function": "mean", "mean": {"x": 1}, "x": 2}}
         )
@@ -243,10 +243,10 @@ class TestUnknownFields:
 
 
 class TestDefaultDump:
-    def test_fields_that_were_not_set_are_left_out(self) -> None:
+    def test_unset_fields_are_omitted(self) -> None:
         assert ScoresData(scorer_key="s", values={}).model_dump() == {"scorer_key": "s", "values": {}}
 
-    def test_a_default_that_was_given_is_written(self) -> None:
+    def test_explicitly_set_default_is_written(self) -> None:
         data = {"scorer_key": "s", "scorer_purpose": "score", "values": {}, "direct_ios": []}
         assert ScoresData.model_validate(data).model_dump(mode="json") == data
 
@@ -255,7 +255,7 @@ class TestDefaultDump:
         score.scorer_name = "S"
         assert score.model_dump() == {"scorer_key": "s", "values": {}, "scorer_name": "S"}
 
-    def test_an_optional_null_is_left_out_even_when_the_default_is_something_else(self) -> None:
+    def test_optional_null_is_omitted_even_if_the_default_differs(self) -> None:
         metric = MetricData(values={}, metric_key="m", scorer_purpose=None, reason=None)
 
         assert metric.model_dump() == {"values": {}, "metric_key": "m"}
@@ -288,13 +288,13 @@ class TestDefaultDump:
         assert set(json.loads(text)) == required
         assert type(model).model_validate_json(text) == model
 
-    def test_unknown_fields_and_free_values_keep_their_nulls(self) -> None:
+    def test_unknown_fields_and_free_form_values_keep_nulls(self) -> None:
         item = CustomTaskOutputMessage(content={"a": None}, x=None)
         assert item.model_dump() == {"content": {"a": None}, "x": None}
         call = {"id": "", "call_id": "c", "name": "n", "arguments": "", "status": "completed", "x": None}
         assert Trace.model_validate({"items": [call]}).model_dump(mode="json") == {"items": [call]}
 
-    def test_the_rules_reach_open_responses_objects_inside(self) -> None:
+    def test_dump_rules_apply_to_nested_open_responses_objects(self) -> None:
         part = OutputTextContent(text="a", annotations=[], logprobs=None)
         message = Message(id="", status="completed", role="assistant", content=[part])
 
@@ -303,7 +303,7 @@ class TestDefaultDump:
         assert dump["items"][0]["content"] == [{"text": "a", "annotations": []}]
         assert "type" not in dump["items"][0]
 
-    def test_an_open_responses_object_alone_writes_set_fields_in_python_and_all_fields_in_json(self) -> None:
+    def test_open_responses_object_alone_dumps_set_fields_in_python_and_all_in_json(self) -> None:
         part = InputFileContent(filename="f")
 
         assert part.model_dump() == {"filename": "f"}
@@ -325,9 +325,7 @@ class TestDefaultDump:
             (CustomTaskOutputMessage(content=1), {"content": 1}, "CustomTaskInputMessage"),
         ],
     )
-    def test_an_item_built_without_its_type_is_written_without(
-        self, item: Any, written: Any, read: str
-    ) -> None:
+    def test_item_built_without_a_type_is_dumped_without_it(self, item: Any, written: Any, read: str) -> None:
         trace = Trace(items=[item])
 
         assert trace.model_dump(mode="json") == {"items": [written]}
@@ -354,7 +352,7 @@ class TestDefaultDump:
         assert Trace(items=[]).model_dump_include_unset() == full
         assert json.loads(Trace(items=[]).model_dump_json_include_unset()) == full
 
-    def test_exclude_none_removes_required_nulls_too(self) -> None:
+    def test_exclude_none_also_removes_required_nulls(self) -> None:
         evidence = TaskResultEvidence(metrics=None)
         assert evidence.model_dump(exclude_unset=False, exclude_none=True) == {"errors": []}
 
@@ -363,7 +361,7 @@ class TestDefaultDump:
         assert metric.model_dump(exclude_unset=True) == metric.model_dump()
         assert metric.model_dump_json(exclude_unset=True) == metric.model_dump_json()
 
-    def test_inside_a_plain_model_and_an_adapter_everything_is_written(self) -> None:
+    def test_plain_model_and_adapter_write_all_fields(self) -> None:
         class Plain(BaseModel):
             failures: TaskResultError
 
@@ -373,7 +371,7 @@ class TestDefaultDump:
         assert Plain(failures=error).model_dump() == {"failures": full}
         assert TypeAdapter(TaskResultError).dump_python(error) == full
 
-    def test_the_one_alias_is_used_in_dumps_and_both_names_are_read(self) -> None:
+    def test_alias_is_used_in_dumps_and_both_names_are_read(self) -> None:
         by_alias = ChatCompletionJSONSchema.model_validate({"name": "n", "schema": {"a": 1}, "strict": True})
         by_name = ChatCompletionJSONSchema.model_validate(
             {"name": "n", "schema_dict": {"a": 1}, "strict": True}
@@ -384,7 +382,7 @@ class TestDefaultDump:
         assert by_name.model_dump() == {"name": "n", "schema": {"a": 1}, "strict": True}
         assert by_name.model_dump(by_alias=False) == {"name": "n", "schema_dict": {"a": 1}, "strict": True}
 
-    def test_python_mode_keeps_enum_members_and_times(self) -> None:
+    def test_python_mode_keeps_enum_members_and_datetimes(self) -> None:
         record = ActionRecord.model_validate({"action": "exclude_from_metrics", "rule_key": "r"})
         metadata = TraceMetadata(created_at=datetime(2024, 1, 1, tzinfo=UTC))
 
@@ -396,7 +394,7 @@ class TestDefaultDump:
         trace = Trace.model_validate({"items": [MESSAGE]})
         assert set(trace.model_dump(exclude_unset=False)) == set(Trace.model_fields)
 
-    def test_include_and_exclude_work_as_in_pydantic(self) -> None:
+    def test_include_and_exclude_behave_like_pydantic(self) -> None:
         metric = MetricData(values={"a": 1, "b": 2}, metric_key="m")
         assert metric.model_dump(include={"values": {"a"}}) == {"values": {"a": 1}}
         assert metric.model_dump(exclude={"values"}) == {"metric_key": "m"}
@@ -405,17 +403,17 @@ class TestDefaultDump:
 class TestReadingJson:
     @pytest.mark.parametrize("text", ["", "{", '{"data": }', "nonsense", '{"data": {}} x'])
     @pytest.mark.parametrize("model", [SampleData, InputTextContent, ModelUsage])
-    def test_malformed_text_is_the_standard_error(self, model: type[BaseModel], text: str) -> None:
+    def test_malformed_json_raises_the_standard_error(self, model: type[BaseModel], text: str) -> None:
         with pytest.raises(json.JSONDecodeError):
             model.model_validate_json(text)
 
-    def test_numbers_beyond_json_are_accepted(self) -> None:
+    def test_nan_and_infinity_in_json_are_accepted(self) -> None:
         data = SampleData.model_validate_json('{"data": {"a": NaN, "b": -Infinity, "c": 1e999}}').data
         assert math.isnan(data["a"])
         assert data["b"] == -math.inf
         assert data["c"] == math.inf
 
-    def test_the_last_of_two_equal_keys_wins(self) -> None:
+    def test_last_duplicate_key_wins(self) -> None:
         assert SampleData.model_validate_json('{"data": {"a": 1, "a": 2}}').data == {"a": 2}
 
     def test_lone_surrogates_can_be_read(self) -> None:
@@ -424,19 +422,19 @@ class TestReadingJson:
     def test_bytes_are_read_like_text(self) -> None:
         assert SampleData.model_validate_json('{"data": {"a": "é"}}'.encode()).data == {"a": "é"}
 
-    def test_an_instance_comes_back_as_it_is(self) -> None:
+    def test_instance_is_returned_unchanged(self) -> None:
         sample = SampleData(data={})
         assert SampleData.model_validate(sample) is sample
 
 
 class TestStrictness:
-    def test_numbers_are_converted_when_nothing_is_lost(self) -> None:
+    def test_numbers_are_converted_if_lossless(self) -> None:
         assert TaskResultFailures.model_validate({"num_errors": "3", "num_total": 3.0}).num_errors == 3
         assert TaskResultFailures.model_validate({"num_errors": True, "num_total": 1}).num_errors == 1
         with pytest.raises(ValidationError):
             TaskResultFailures.model_validate({"num_errors": 3.5, "num_total": 4})
 
-    def test_a_number_is_never_text_and_a_tuple_is_a_list(self) -> None:
+    def test_number_is_refused_as_text_and_tuple_is_accepted_as_list(self) -> None:
         with pytest.raises(ValidationError):
             FileRef.model_validate({"file_id": 1})
         assert TraceMetadata.model_validate({"tags": ("a",)}).tags == ["a"]
@@ -446,31 +444,31 @@ class TestStrictness:
         assert ChatCompletionJSONSchema.model_validate({"name": "n", "strict": 1}).strict is True
 
     @pytest.mark.parametrize(("given", "read"), [("1", "1"), (1, 1), (1.0, 1), (True, 1)])
-    def test_a_sample_id_keeps_text_and_number_apart(self, given: Any, read: Any) -> None:
+    def test_sample_id_keeps_text_or_number_type(self, given: Any, read: Any) -> None:
         sample = SampleEvidence(sample_id=given, sample=None, solver=None, scores=None, errors=[])
         assert (sample.sample_id, type(sample.sample_id)) == (read, type(read))
 
     @pytest.mark.parametrize(
         ("given", "read"), [(1, 1), (1.0, 1.0), (True, 1.0), ("1.5", 1.5), (10**30, 10**30)]
     )
-    def test_metric_values_keep_their_kind(self, given: Any, read: Any) -> None:
+    def test_metric_values_keep_their_type(self, given: Any, read: Any) -> None:
         value = MetricData(values={"a": given}, metric_key="m").values["a"]
         assert (value, type(value)) == (read, type(read))
         entry = SystemTaskMetricEntry(value=given).value
         assert (entry, type(entry)) == (read, type(read))
 
-    def test_a_metric_value_is_not_null(self) -> None:
+    def test_null_metric_value_is_refused(self) -> None:
         with pytest.raises(ValidationError):
             MetricData.model_validate({"values": {"a": None}, "metric_key": "m"})
 
-    def test_an_optional_field_with_another_default_refuses_null(self) -> None:
+    def test_optional_field_with_a_non_null_default_refuses_null(self) -> None:
         with pytest.raises(ValidationError):
             ScoresData.model_validate({"scorer_key": "s", "values": {}, "direct_ios": None})
         with pytest.raises(ValidationError):
             ScoresData.model_validate({"scorer_key": "s", "values": {}, "scorer_purpose": None})
         assert SpanEndEvent.model_validate({"span_id": "s", "id": None}).id is None
 
-    def test_enums_are_no_texts_and_are_read_from_values_only(self) -> None:
+    def test_enum_members_are_not_strings_and_are_read_from_values(self) -> None:
         role: object = MessageRole.user
         assert role != "user"
         assert Message.model_validate(MESSAGE).role is MessageRole.user
@@ -478,7 +476,7 @@ class TestStrictness:
             dtypes.FilterMembership.model_validate({"op": "in_", "expression": "", "values": []})
 
     @pytest.mark.parametrize("reader", ["data", "json"])
-    def test_the_role_of_a_user_message_is_the_member_only(self, reader: str) -> None:
+    def test_user_message_role_accepts_only_the_enum_member(self, reader: str) -> None:
         def from_json() -> UserMessage:
             return UserMessage.model_validate_json(json.dumps(MESSAGE))
 
@@ -491,7 +489,7 @@ class TestStrictness:
         assert UserMessage(**fields).role is MessageRole.user
         assert UserMessage(**fields, role=MessageRole.user).role is MessageRole.user
 
-    def test_a_turn_that_was_dumped_with_a_role_does_not_load(self) -> None:
+    def test_dumped_turn_cannot_be_loaded(self) -> None:
         turn = Trace.model_validate({"items": [MESSAGE]}).turns[0]
         with pytest.raises(ValidationError):
             dtypes.Turn.model_validate(turn.model_dump(mode="json"))
@@ -544,7 +542,7 @@ class TestLimits:
             with pytest.raises(ValidationError):
                 model.model_validate({**valid, field: value})
 
-    def test_a_custom_model_needs_a_second_and_one_request_at_a_time(self) -> None:
+    def test_custom_model_needs_a_timeout_and_concurrency_of_at_least_one(self) -> None:
         config = {
             "connection_type": "custom_inference",
             "adapter_id": "",
@@ -565,7 +563,7 @@ class TestLimits:
         with pytest.raises(ValidationError):
             StoredModel.model_validate({**model, "key": "other$m", "config": {**config, "timeout": 1}})
 
-    def test_where_no_limit_is_known_none_is_set(self) -> None:
+    def test_fields_without_a_published_limit_accept_any_value(self) -> None:
         assert TrialsDefinitionTemplate(num_trials=0).num_trials == 0
         assert TrialsDefinitionTemplate(num_trials="<< n >>").num_trials == "<< n >>"
         dtypes.IntParameterSpec(type="int", key="", display_name="x", min=2, max=1)
@@ -574,7 +572,7 @@ class TestLimits:
         )
         ChatCompletionJSONSchema(name="not a name " * 20, strict=False)
 
-    def test_headers_are_printable_ascii_and_values_keep_their_kind(self) -> None:
+    def test_headers_must_be_printable_ascii_and_values_keep_their_type(self) -> None:
         connection = {"connection_type": "custom_connection", "adapter_id": "", "url": ""}
         headers = {"a": "x", "b": 1, "c": True, "d": {"name": "S"}}
 
@@ -588,7 +586,7 @@ class TestLimits:
             with pytest.raises(ValidationError):
                 ModelCustomConnectionConfig.model_validate({**connection, "custom_headers": {"a": text}})
 
-    def test_an_api_key_is_not_in_the_repr_and_in_clear_in_the_dump(self) -> None:
+    def test_api_key_is_hidden_in_the_repr_but_written_in_the_dump(self) -> None:
         config = ModelCustomConnectionConfig(
             connection_type="custom_connection", adapter_id="", url="", api_key="sk-secret"
         )
@@ -606,7 +604,7 @@ class TestLimits:
 
 
 class TestSpecialValues:
-    def test_nan_and_infinity_are_null_in_json_and_themselves_in_python(self) -> None:
+    def test_nan_and_infinity_are_null_in_json_dumps_only(self) -> None:
         metric = MetricData(values={"a": math.inf}, metric_key="m")
 
         assert json.loads(metric.model_dump_json())["values"] == {"a": None}
@@ -614,17 +612,17 @@ class TestSpecialValues:
         with pytest.raises(ValidationError):
             MetricData.model_validate_json(metric.model_dump_json())
 
-    def test_integers_of_any_size_are_kept(self) -> None:
+    def test_large_integers_are_kept(self) -> None:
         big = 2**200
         assert SampleData.model_validate_json(SampleData(data={"a": big}).model_dump_json()).data == {
             "a": big
         }
 
-    def test_a_lone_surrogate_makes_the_json_dump_fail(self) -> None:
+    def test_lone_surrogate_cannot_be_dumped_as_json(self) -> None:
         with pytest.raises((PydanticSerializationError, UnicodeEncodeError)):
             SampleData(data={"a": "\ud800"}).model_dump_json()
 
-    def test_free_values_take_their_nearest_json_form(self) -> None:
+    def test_free_form_values_are_converted_to_the_nearest_json_type(self) -> None:
         data = {"s": {1}, "t": (1, 2), "b": b"ab", "d": datetime(2024, 1, 2, 3, 4, 5)}  # noqa: DTZ001  # without offset on purpose
         assert json.loads(SampleData(data=data).model_dump_json())["data"] == {
             "s": [1],
@@ -648,7 +646,7 @@ class TestTimes:
             (1700000000000, "2023-11-14T22:13:20Z"),
         ],
     )
-    def test_times_are_read_in_many_forms_and_written_in_one(self, given: Any, written: str) -> None:
+    def test_times_are_read_in_many_formats_and_written_in_one(self, given: Any, written: str) -> None:
         metadata = TraceMetadata.model_validate({"created_at": given})
         event = CustomEvent.model_validate({"name": "", "data": {}, "timestamp": given})
 
@@ -657,11 +655,11 @@ class TestTimes:
         assert TraceMetadata.model_validate({"created_at": written}) == metadata
 
     @pytest.mark.parametrize("given", ["", "2024-01-01T24:00", "20240101T000000Z", True])
-    def test_other_forms_are_refused(self, given: Any) -> None:
+    def test_other_time_formats_are_refused(self, given: Any) -> None:
         with pytest.raises(ValidationError):
             TraceMetadata.model_validate({"created_at": given})
 
-    def test_other_times_are_seconds_and_no_text(self) -> None:
+    def test_other_time_fields_accept_seconds_but_not_text(self) -> None:
         with pytest.raises(ValidationError):
             TaskExecution.model_validate({"runtime": 1, "started_at": "2024-01-01", "ended_at": 2})
         with pytest.raises(ValidationError):
@@ -676,17 +674,17 @@ class TestAutomaticValues:
         [BaseTraceEvent(), CustomEvent(name="", data={}), SpanEndEvent(span_id="s")],
         ids=lambda event: type(event).__name__,
     )
-    def test_every_event_gets_a_random_id_that_counts_as_unset(self, event: BaseTraceEvent) -> None:
+    def test_default_event_id_is_random_and_counts_as_unset(self, event: BaseTraceEvent) -> None:
         assert event.id is not None
         assert uuid.UUID(event.id).version == 4
         assert len(event.id) == 36
         assert "id" not in event.model_dump()
 
-    def test_a_given_id_stays(self) -> None:
+    def test_given_event_id_is_kept(self) -> None:
         assert BaseTraceEvent(id=None).id is None
         assert BaseTraceEvent(id="").id == ""
 
-    def test_evidence_has_an_empty_list_of_trials(self) -> None:
+    def test_evidence_has_an_empty_trial_list_by_default(self) -> None:
         evidence = SampleEvidence(sample_id=1, sample=None, solver=None, scores=None, errors=[])
         assert evidence.trials == []
         assert "trials" not in evidence.model_dump()
@@ -709,7 +707,7 @@ class TestReadAccess:
         with pytest.raises(KeyError):
             message["nothing"]
 
-    def test_both_styles_go_through_a_whole_output(self) -> None:
+    def test_attribute_and_key_access_work_at_every_level(self) -> None:
         output = dtypes.ChatCompletionModelOutput.model_validate(
             {"choices": [{"message": {"role": "assistant", "content": "4"}}]}
         )
@@ -723,12 +721,12 @@ class TestReadAccess:
         for name in ("append", "model_fields", "model_dump", "__class__", "_own"):
             assert name not in trace
 
-    def test_the_alias_is_a_key(self) -> None:
+    def test_alias_is_accepted_as_a_key(self) -> None:
         form = ChatCompletionJSONSchema.model_validate({"name": "n", "schema": {"a": 1}, "strict": True})
         assert form["schema"] == form["schema_dict"] == {"a": 1}
         assert "schema" in form
 
-    def test_an_unknown_field_named_like_the_alias_is_itself(self) -> None:
+    def test_unknown_field_named_like_the_alias_is_read_by_key(self) -> None:
         message = ChatCompletionInputMessage.model_validate({"role": "user", "content": "", "schema": 3})
         assert message["schema"] == 3
 
@@ -761,7 +759,7 @@ ENCLOSING: dict[str, tuple[type[LFBaseModel], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", ENCLOSING)
-def test_nulls_of_unset_fields_are_left_out_of_every_enclosing_object(name: str) -> None:
+def test_nulls_of_unset_fields_are_omitted_in_every_enclosing_object(name: str) -> None:
     kind, data = ENCLOSING[name]
     value = kind.model_validate(data)
     for dumped in (value.model_dump_json(), json.dumps(value.model_dump(mode="json"))):
@@ -773,6 +771,6 @@ def test_nulls_of_unset_fields_are_left_out_of_every_enclosing_object(name: str)
         assert '"refusal":null' in value.model_dump_json(exclude_unset=False)
 
 
-def test_nulls_in_plain_free_values_are_kept() -> None:
+def test_nulls_in_plain_free_form_values_are_kept() -> None:
     data = {"a": {"refusal": None, "deep": [{"image_url": None}]}}
     assert SampleData(data=data).model_dump(mode="json") == {"data": data}

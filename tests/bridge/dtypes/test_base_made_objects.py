@@ -1,4 +1,4 @@
-"""Objects made without checks are the ones that the constructors make of the same values."""
+"""Objects that are built without validation equal those of the constructors."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TEXTS = st.text(st.characters(exclude_categories=[]))
 
 
 def state(value: Any) -> Any:
-    """Everything that pydantic keeps of an object, at any depth, in its order."""
+    """Return the complete pydantic state of an object at any depth, in order."""
     if isinstance(value, BaseModel):
         fields = [(name, state(part)) for name, part in value.__dict__.items()]
         extra, private = value.__pydantic_extra__, value.__pydantic_private__
@@ -57,13 +57,13 @@ def checked_message(role: MessageRole, content: Any, text_id: str = "") -> Messa
 
 
 @given(TEXTS, st.sampled_from(["user", "system", "developer"]))
-def test_items_of_the_input(text: str, role: str) -> None:
+def test_input_item_equals_the_validated_item(text: str, role: str) -> None:
     content = InputTextContent(type="input_text", text=text)
     assert state(text_item(role, text)) == state(checked_message(MessageRole(role), content))
 
 
 @given(TEXTS, st.text())
-def test_items_of_the_output(text: str, item_id: str) -> None:
+def test_output_items_equal_the_validated_items(text: str, item_id: str) -> None:
     content = OutputTextContent(type="output_text", text=text, annotations=[])
     made = message_of(MessageRole.assistant, output_text(text), item_id=item_id)
     assert state(made) == state(checked_message(MessageRole.assistant, content, item_id))
@@ -71,7 +71,7 @@ def test_items_of_the_output(text: str, item_id: str) -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["user", "system", "assistant"]), TEXTS)))
-def test_requests(messages: list[tuple[Any, str]]) -> None:
+def test_chat_request_equals_the_validated_request(messages: list[tuple[Any, str]]) -> None:
     given = [ChatCompletionInputMessage(role=role, content=text) for role, text in messages]
     request = chat_request(messages)
     assert state(request.input) == state(ChatCompletionInput(messages=[*given]))
@@ -81,7 +81,7 @@ def test_requests(messages: list[tuple[Any, str]]) -> None:
 
 
 @given(TEXTS)
-def test_answers(text: str) -> None:
+def test_chat_output_equals_the_validated_output(text: str) -> None:
     message = ChatCompletionOutputMessage(role="assistant", content=text)
     checked = ChatCompletionModelOutput(choices=[ChatCompletionModelOutputChoice(message=message)])
     assert state(chat_output(text)) == state(checked)
@@ -91,7 +91,7 @@ def test_answers(text: str) -> None:
     assert response.text == last_text(items) == text
 
 
-def test_an_empty_conversation_is_anew_each_time() -> None:
+def test_empty_traces_share_no_state() -> None:
     assert state(empty_trace()) == state(SolverTrace(trace=Trace(items=[]), raw_outputs=[], direct_ios=[]))
     first, second = empty_trace(), empty_trace()
     first.append(text_item("user", "x"))
@@ -100,14 +100,14 @@ def test_an_empty_conversation_is_anew_each_time() -> None:
 
 
 @pytest.mark.parametrize("given", [{}, {"num_prompt_tokens": 3}, {"num_completion_tokens": 0}])
-def test_fields_that_are_not_given_have_their_defaults_and_count_as_not_set(given: dict[str, int]) -> None:
+def test_omitted_fields_have_defaults_and_count_as_unset(given: dict[str, int]) -> None:
     made = maker(ModelUsage)(dict(given))
     assert state(made) == state(ModelUsage(**given))
     assert made.model_dump_json() == ModelUsage(**given).model_dump_json()
 
 
-def test_what_counts_as_set_is_each_objects_own() -> None:
-    """Evidence is made explicit in place."""
+def test_set_fields_are_tracked_for_each_object() -> None:
+    """`make_explicit` changes objects in place, so the sets must not be shared."""
     make = maker(InputTextContent)
     first, second = make({"text": "a"}), make({"text": "b"})
     make_explicit(first)
@@ -115,7 +115,7 @@ def test_what_counts_as_set_is_each_objects_own() -> None:
     assert second.model_dump() == {"text": "b"}
 
 
-def test_made_objects_can_be_changed_copied_and_dumped_like_any_other() -> None:
+def test_unvalidated_objects_can_be_changed_copied_and_dumped() -> None:
     made = text_item("user", "x")
     copy = made.model_copy(deep=True)
     copy.id = "1"

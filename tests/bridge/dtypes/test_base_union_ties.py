@@ -1,4 +1,4 @@
-"""What plain data becomes where several types are possible."""
+"""Types that are chosen for plain data if several are possible."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def item_read(value: Any) -> Any:
         ({"anything": 1}, "dict"),
     ],
 )
-def test_a_model_output_is_read_as_the_type_that_fits_without_conversion(value: Any, kind: str) -> None:
+def test_model_output_is_read_as_the_type_that_needs_no_conversion(value: Any, kind: str) -> None:
     read = output_read(value)
 
     assert type(read).__name__ == kind
@@ -67,7 +67,7 @@ def test_a_model_output_is_read_as_the_type_that_fits_without_conversion(value: 
         assert read == value
 
 
-def test_an_output_object_is_kept() -> None:
+def test_output_instance_is_kept() -> None:
     output = OpenResponsesModelOutput.model_validate({"items": [MESSAGE]})
     assert SingleSolverOutput(messages=[], output=output).output is output
 
@@ -91,7 +91,7 @@ def test_a_missing_output_is_not_a_null_output() -> None:
         (None, "NoneType"),
     ],
 )
-def test_a_message_of_the_chat_form(value: Any, kind: str) -> None:
+def test_chat_message_is_read_as_the_matching_type(value: Any, kind: str) -> None:
     read = SingleSolverOutput.model_validate({"messages": [value], "output": None}).messages[0]
 
     assert type(read).__name__ == kind
@@ -116,7 +116,7 @@ TRACED = {"trace": {"items": []}, "raw_outputs": []}
         ({"solver_outputs": {"a": TRACED}}, "GroupedSolverTrace"),
     ],
 )
-def test_a_solver_output_is_known_by_its_fields(value: Any, kind: str) -> None:
+def test_solver_output_is_recognized_by_its_fields(value: Any, kind: str) -> None:
     data = SolverData.model_validate({"output": value})
 
     assert type(data.output).__name__ == kind
@@ -145,7 +145,7 @@ def test_a_solver_trace_needs_both_of_its_fields(missing: str) -> None:
         ({"id": "", "call_id": "", "output": "", "status": "completed"}, "FunctionCallOutput"),
     ],
 )
-def test_an_item_without_a_type_is_known_by_its_fields(value: Any, kind: str) -> None:
+def test_item_without_a_type_is_recognized_by_its_fields(value: Any, kind: str) -> None:
     read = item_read(value)
 
     assert type(read).__name__ == kind
@@ -166,7 +166,7 @@ def test_an_item_without_a_type_is_known_by_its_fields(value: Any, kind: str) ->
         ({"video_url": "v"}, "InputVideoContent"),
     ],
 )
-def test_a_content_part_without_a_type_is_known_by_its_fields(value: Any, kind: str) -> None:
+def test_content_part_without_a_type_is_recognized_by_its_fields(value: Any, kind: str) -> None:
     message = item_read({**MESSAGE, "content": [value]})
 
     assert isinstance(message, Message)
@@ -185,7 +185,7 @@ def test_a_content_part_without_a_type_is_known_by_its_fields(value: Any, kind: 
         ({"model": "m", "input_context": [], "output_items": []}, "ModelCallEvent"),
     ],
 )
-def test_an_event_without_a_type_is_known_by_its_fields(value: Any, kind: str) -> None:
+def test_event_without_a_type_is_recognized_by_its_fields(value: Any, kind: str) -> None:
     trace = Trace.model_validate({"items": [], "events": [value]})
 
     assert trace.events is not None
@@ -200,14 +200,14 @@ def test_an_unknown_type_is_an_error_for_the_whole_trace(place: str, kind: Any) 
         Trace.model_validate({"items": [], place: [{"type": kind, "content": 1, "name": "n", "data": {}}]})
 
 
-def test_messages_read_from_data_are_plain_and_instances_are_kept() -> None:
+def test_messages_from_data_are_plain_and_instances_are_kept() -> None:
     user = UserMessage.model_validate({"id": "", "status": "completed", "content": []})
 
     assert type(item_read(MESSAGE)) is Message
     assert Trace(items=[user]).items[0] is user
 
 
-def test_content_is_a_list_and_arguments_are_text() -> None:
+def test_content_must_be_a_list_and_arguments_must_be_text() -> None:
     with pytest.raises(ValidationError):
         item_read({**MESSAGE, "content": "hi"})
     assert item_read(MESSAGE).content == []
@@ -224,7 +224,7 @@ def test_content_is_a_list_and_arguments_are_text() -> None:
         )
 
 
-def test_a_tool_answers_with_text_images_and_files_only() -> None:
+def test_tool_output_contains_only_text_images_and_files() -> None:
     answer = {"type": "function_call_output", "id": "", "call_id": "", "status": "completed"}
     parts = [
         {"type": "input_text", "text": "a"},
@@ -244,7 +244,7 @@ def test_a_tool_answers_with_text_images_and_files_only() -> None:
         item_read({**answer, "output": [{"type": "output_text", "text": "a", "annotations": []}]})
 
 
-def test_a_message_event_holds_no_tool_call() -> None:
+def test_message_event_with_a_tool_call_is_refused() -> None:
     call = {
         "type": "function_call",
         "id": "",
@@ -257,12 +257,12 @@ def test_a_message_event_holds_no_tool_call() -> None:
         Trace.model_validate({"items": [], "events": [{"type": "message_event", "item": call}]})
 
 
-def test_a_trace_needs_items_also_when_it_has_events() -> None:
+def test_trace_with_events_still_needs_items() -> None:
     with pytest.raises(ValidationError):
         Trace.model_validate({"events": []})
 
 
-def test_reading_a_trace_derives_sorts_and_checks_nothing() -> None:
+def test_reading_a_trace_keeps_items_and_events_as_stored() -> None:
     events = [
         {"type": "span_end", "span_id": "s"},
         {"type": "message_event", "item": MESSAGE, "timestamp": "2024-01-02T00:00:00Z"},
@@ -339,13 +339,13 @@ def outcome(read: Callable[[], Any]) -> str:
 
 
 @given(item=ITEMS)
-def test_items_are_read_as_the_plain_union_reads_them(item: dict[str, Any]) -> None:
-    """The branch that `type` names is tried first for speed; it must not change any result."""
+def test_items_are_read_like_the_plain_union(item: dict[str, Any]) -> None:
+    """The branch named by `type` is tried first for speed. This must not change any result."""
     assert outcome(lambda: Trace(items=[item]).items[0]) == outcome(lambda: PLAIN_ITEM.validate_python(item))
 
 
 @given(event=EVENTS)
-def test_events_are_read_as_the_plain_union_reads_them(event: dict[str, Any]) -> None:
+def test_events_are_read_like_the_plain_union(event: dict[str, Any]) -> None:
     def ours() -> Any:
         events = Trace(items=[], events=[event]).events
         assert events is not None

@@ -65,31 +65,31 @@ RESULT = FunctionCallOutput.model_validate({**TOOL, "output": [{"type": "input_t
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_text_of_an_output_is_its_string_in_python_and_in_templates(value: object) -> None:
+def test_output_text_is_the_same_in_python_and_in_templates(value: object) -> None:
     assert str(value) == f"{value}" == "%s" % value == SAID  # noqa: UP031  # as snippets write it
     assert f"{value!s:>13}" == f"{SAID:>13}"
     assert SampleTemplate("{{ solver_output }}").render(sample={}, solver_output=value) == SAID
 
 
-def test_parts_are_lines_and_groups_are_lines() -> None:
+def test_text_parts_and_groups_are_joined_with_newlines() -> None:
     assert str(message("assistant", "a", "b").content) == "a\nb"
     assert str(GroupedSolverOutput(solver_outputs=[SINGLE, SINGLE])) == f"{SAID}\n{SAID}"
     assert f"{chat(SAID):>13}" == f"{SAID:>13}"
 
 
-def test_output_without_an_answer_is_an_empty_text() -> None:
+def test_output_without_an_answer_is_empty_text() -> None:
     silent = SolverTrace(trace=Trace.from_items([message("user", "?")]), raw_outputs=[])
     for value in (ChatCompletionModelOutput(choices=[]), OpenResponsesModelOutput(items=[]), silent):
         assert str(value) == ""
 
 
-def test_types_without_a_text_show_their_fields() -> None:
+def test_types_without_text_print_their_fields() -> None:
     for value in (TRACE.trace, Trace.from_items([])):
         assert str(value) == BaseModel.__str__(value)
     assert repr(chat(SAID)) == BaseModel.__repr__(chat(SAID))
 
 
-def test_content_that_prints_its_text_is_written_as_before() -> None:
+def test_content_with_a_text_form_is_dumped_unchanged() -> None:
     said = message("assistant", "a", "b")
     assert Message.model_validate_json(said.model_dump_json()) == said
     assert isinstance(said.model_dump()["content"], list)

@@ -1,4 +1,4 @@
-"""Every name of the published page is here, with its fields, flags, defaults and values."""
+"""All names of the published page exist, with their fields, flags, defaults and values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fields_by_key(model: str) -> dict[str, Any]:
     return {field.alias or name: field for name, field in cls.model_fields.items()}
 
 
-def test_the_table_has_the_size_of_the_page() -> None:
+def test_table_has_as_many_entries_as_the_page() -> None:
     """A parser that loses entries would make the other tests pass."""
     assert len(TYPES) == 158
     assert len(ENUMS) == 23
@@ -55,7 +55,7 @@ def test_enums_have_the_published_values_in_order(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_models_have_the_published_fields_in_order(name: str) -> None:
-    """The order is the order of keys in dumps."""
+    """Dumps have their keys in this order."""
     assert list(fields_by_key(name)) == list(MODELS[name]["fields"])
 
 
@@ -74,7 +74,7 @@ def test_fields_are_required_or_have_the_published_default(model: str) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_fields_have_the_published_kind_of_value(model: str) -> None:
-    """Judged by JSON Schema, in which the page and our types can be compared."""
+    """The page and our types are compared as JSON Schema."""
     cls: type[BaseModel] = getattr(dtypes, model)
     schema = cls.model_json_schema(by_alias=True)
 
@@ -96,7 +96,7 @@ def test_patterns_and_lengths_are_the_published_ones(model: str) -> None:
 
 
 TIMES = {
-    # Text on the page, but only times are accepted.
+    # The page says text, but only times are accepted.
     *((model, "timestamp") for model in MODELS if "timestamp" in MODELS[model]["fields"]),
     ("TraceMetadata", "created_at"),
 }
@@ -146,8 +146,8 @@ def test_models_have_the_published_members(model: str, member: str) -> None:
     assert isinstance(getattr(getattr(dtypes, model), member), property) == published_as_property
 
 
-def test_every_field_says_what_it_means() -> None:
-    """A string stands under every field, in the words of this project."""
+def test_every_field_has_a_description() -> None:
+    """Every field has a docstring written for this project."""
     folder = Path(dtypes.__file__).parent
     silent = []
     for file in sorted(folder.glob("*.py")):

@@ -1,4 +1,4 @@
-"""Evidence: how it is built, what its metrics are called, and which shapes of logs load."""
+"""Evidence: construction, metric names, and accepted log formats."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def build(**arguments: Any) -> SampleEvidence:
 
 
 class TestBuild:
-    def test_one_trial_holds_everything(self) -> None:
+    def test_evidence_is_built_with_one_trial(self) -> None:
         evidence = build(sample_data={"q": "?"})
 
         assert evidence.model_fields_set == {"sample_id", "sample", "solver", "scores", "errors", "trials"}
@@ -79,17 +79,17 @@ class TestBuild:
         assert (trial.index, trial.sample_id, trial.errors) == (0, "1", [])
         assert trial.sample == SampleData(data={"q": "?"})
 
-    def test_the_sample_is_never_null(self) -> None:
+    def test_sample_is_never_null(self) -> None:
         assert build().trials[0].sample == SampleData(data={})
 
-    def test_a_sample_id_is_needed(self) -> None:
+    def test_sample_id_is_required(self) -> None:
         with pytest.raises(ValidationError):
             build(sample_id=None)
 
-    def test_without_input_and_output_there_is_no_solver(self) -> None:
+    def test_evidence_without_input_and_output_has_no_solver(self) -> None:
         assert build(model_input=None, model_output=None).trials[0].solver is None
 
-    def test_open_responses_needs_both_sides_of_the_raw_exchange(self) -> None:
+    def test_open_responses_needs_raw_input_and_raw_output(self) -> None:
         for missing in DIRECT:
             with pytest.raises(ValidationError):
                 build(**{missing: None})
@@ -134,7 +134,7 @@ class TestBuild:
             ("custom_task_output_message", vectors),
         ]
 
-    def test_items_of_an_output_are_taken_over_and_no_choice_gives_no_item(self) -> None:
+    def test_output_items_are_copied_and_missing_choice_gives_no_item(self) -> None:
         answer = message("assistant", "a")
         assert self.items(model_output=OpenResponsesModelOutput(items=[answer]))[1] is answer
         assert len(self.items(model_output=ChatCompletionModelOutput(choices=[]))) == 1
@@ -148,7 +148,7 @@ class TestBuild:
         assert isinstance(without.output, SingleSolverOutput)
         assert without.output.direct_ios == []
 
-    def test_scores(self) -> None:
+    def test_score_parts_become_one_score_of_the_trial(self) -> None:
         class Values(LFBaseModel):
             a: int = 1
             b: int | None = None
@@ -168,7 +168,7 @@ class TestBuild:
         io["scorer_model_direct_output"] = DIRECT["solver_model_direct_output"]
         assert len((build(**io).trials[0].scores or [])[0].direct_ios) == 1
 
-    def test_with_1_trial_takes_the_parts_as_they_are(self) -> None:
+    def test_build_with_1_trial_keeps_the_given_parts(self) -> None:
         score = ScoresData(scorer_key="s", values={})
         evidence = SampleEvidence.build_with_1_trial(
             sample_id=3, sample=None, solver=None, scores=[score], errors=[]
@@ -191,7 +191,7 @@ def metric(key: str, scorer: str | None = None, **values: float) -> MetricData:
 
 
 class TestMetrics:
-    def test_a_dictionary_is_one_metric(self) -> None:
+    def test_dictionary_becomes_one_metric(self) -> None:
         expected = MetricData(
             values={"a": 1},
             metric_key="task_metric",
@@ -205,10 +205,10 @@ class TestMetrics:
             RunEvidence.model_validate({"index": 0, "metrics": {}})
 
     @pytest.mark.parametrize("value", [None, [], [1], "x", 1])
-    def test_other_values_come_back_unchanged(self, value: Any) -> None:
+    def test_other_metric_values_are_returned_unchanged(self, value: Any) -> None:
         assert TaskResultEvidence.adapt_metrics_if_needed(value) is value
 
-    def test_values_that_are_no_numbers_are_refused(self) -> None:
+    def test_metric_values_that_are_not_numbers_are_refused(self) -> None:
         with pytest.raises(ValidationError):
             TaskResultEvidence.adapt_metrics_if_needed({"a": "x"})
         with pytest.raises(ValidationError):
@@ -226,7 +226,7 @@ class TestMetrics:
             ([metric("m", "s", a=1), metric("m", "s", a=2)], {"s_m_a": 2}),
         ],
     )
-    def test_flat_names_are_the_shortest_that_are_distinct(
+    def test_flat_metric_names_are_as_short_as_possible_and_unique(
         self, metrics: Any, flat: dict[str, float]
     ) -> None:
         assert TaskResultEvidence(metrics=metrics).build_flat_metrics_dict() == flat
@@ -281,7 +281,7 @@ LEGACY_SAMPLE: dict[str, Any] = {
 
 
 def changed(data: dict[str, Any], *path: Any, **fields: Any) -> dict[str, Any]:
-    """A copy with fields changed (`...` removes one) in the dictionary at a path."""
+    """Return a copy with changed fields in the dictionary at a path. `...` removes a field."""
     data = copy.deepcopy(data)
     here = data
     for part in path:
@@ -294,11 +294,11 @@ def changed(data: dict[str, Any], *path: Any, **fields: Any) -> dict[str, Any]:
 
 
 class TestTaskResultLog:
-    def test_a_log_is_written_as_it_was_read(self) -> None:
+    def test_log_is_written_as_it_was_read(self) -> None:
         assert TaskResultLog.model_validate(LOG).model_dump(mode="json") == LOG
         assert json.loads(TaskResultLog.model_validate_json(json.dumps(LOG)).model_dump_json()) == LOG
 
-    def test_the_smallest_log(self) -> None:
+    def test_minimal_log_is_read(self) -> None:
         smallest = changed(
             changed(LOG, "specification", evaluated_entity=...),
             "specification",
@@ -332,17 +332,17 @@ class TestTaskResultLog:
             (("evidence",), ["metrics"]),
         ],
     )
-    def test_required_fields(self, path: tuple[str, ...], fields: list[str]) -> None:
+    def test_missing_required_field_is_refused(self, path: tuple[str, ...], fields: list[str]) -> None:
         for field in fields:
             with pytest.raises(ValidationError):
                 TaskResultLog.model_validate(changed(LOG, *path, **{field: ...}))
 
-    def test_closed_values(self) -> None:
+    def test_values_outside_an_enumeration_are_refused(self) -> None:
         for fields in ({"status": "failed"}, {"format_version": "v2"}, {"errors": None}):
             with pytest.raises(ValidationError):
                 TaskResultLog.model_validate(changed(LOG, **fields))
 
-    def test_an_old_name_of_the_definition(self) -> None:
+    def test_deprecated_name_of_the_definition_is_read(self) -> None:
         old = changed(LOG, "specification", "task", "definition", type="declarative_task")
 
         for log in (TaskResultLog.model_validate(old), TaskResultLog(**old)):
@@ -350,14 +350,14 @@ class TestTaskResultLog:
         with pytest.raises(ValidationError):
             TaskResultSpecification.model_validate(old["specification"])
 
-    def test_the_input_is_left_as_it_was(self) -> None:
+    def test_reading_a_log_does_not_change_the_input(self) -> None:
         log = changed(LOG, "evidence", samples=[LEGACY_SAMPLE])
         before = copy.deepcopy(log)
         TaskResultLog.model_validate(log)
         assert log == before
 
-    def test_a_log_of_a_later_release(self) -> None:
-        """Fields that came later are dropped also where a union would refuse them; what fell away is filled in."""
+    def test_log_of_a_later_release_is_read(self) -> None:
+        """Later fields are dropped, even if a union would refuse them, and removed fields are filled in."""
         later = changed(LOG, "specification", "task", "definition", evaluated_entity_type=...)
         later = changed(later, "specification", "evaluated_entity", usage={"num_tasks": 0})
         later = changed(later, "specification", "task", source="custom")
@@ -375,7 +375,7 @@ class TestTaskResultLog:
         assert [spec["key"] for spec in dump["specification"]["task"]["config_spec"]] == ["k", "m"]
         assert "usage" not in dump["specification"]["evaluated_entity"]
 
-    def test_the_kind_of_a_data_set_entity_is_filled_in(self) -> None:
+    def test_missing_type_of_a_dataset_entity_is_filled_in(self) -> None:
         log = changed(LOG, "specification", "task", "definition", evaluated_entity_type=None)
         log["specification"]["evaluated_entity"] = {"id": "d", "display_name": "D", "key": "d"}
 
@@ -383,8 +383,8 @@ class TestTaskResultLog:
 
         assert read["specification"]["task"]["definition"]["evaluated_entity_type"] == "dataset"
 
-    def test_a_model_that_does_not_fit_is_read_as_a_data_set_by_the_type_alone(self) -> None:
-        """The known trap of the format; `validate_log` reports it."""
+    def test_invalid_model_entity_is_read_as_a_dataset(self) -> None:
+        """This is a known problem of the format, which `validate_log` reports."""
         log = changed(LOG, "specification", "evaluated_entity", key="plain", surprise=1)
         assert isinstance(TaskResultLog.model_validate(log).specification.evaluated_entity, StoredDataset)
         with_prefix = changed(LOG, "specification", "evaluated_entity", surprise=1)
@@ -394,7 +394,7 @@ class TestTaskResultLog:
 
 class TestLegacySamples:
     @pytest.mark.parametrize("trials", [..., None, []])
-    def test_a_sample_without_trials_becomes_one_with_one_trial(self, trials: Any) -> None:
+    def test_legacy_sample_without_trials_gets_one_trial(self, trials: Any) -> None:
         sample = {**LEGACY_SAMPLE, "trials": trials}
         if trials is ...:
             del sample["trials"]
@@ -435,13 +435,13 @@ class TestLegacySamples:
             }
         ]
 
-    def test_such_a_sample_may_lack_its_parts(self) -> None:
+    def test_legacy_sample_may_have_missing_parts(self) -> None:
         log = TaskResultLog.model_validate(changed(LOG, "evidence", samples=[{"sample_id": 1}]))
         assert log.evidence is not None
         assert log.evidence.samples is not None
         assert log.evidence.samples[0].trials[0].scores is None
 
-    def test_an_unknown_field_in_its_scores_is_an_error(self) -> None:
+    def test_unknown_field_in_legacy_scores_is_an_error(self) -> None:
         sample = {**LEGACY_SAMPLE, "scores": [{"scorer_key": "s", "values": {}, "x": 1}]}
         with pytest.raises(ValidationError):
             TaskResultLog.model_validate(changed(LOG, "evidence", samples=[sample]))
@@ -449,11 +449,11 @@ class TestLegacySamples:
     @pytest.mark.parametrize(
         "part", [{"scores": 3}, {"errors": 3}, {"scores": [3]}, {"sample": 3}, {"solver": []}]
     )
-    def test_a_part_that_is_nothing_of_the_kind_is_an_error(self, part: dict[str, Any]) -> None:
+    def test_legacy_part_of_the_wrong_type_is_an_error(self, part: dict[str, Any]) -> None:
         with pytest.raises(ValidationError):
             TaskResultLog.model_validate(changed(LOG, "evidence", samples=[{**LEGACY_SAMPLE, **part}]))
 
-    def test_the_parts_alone_and_ready_made_objects_are_left_as_they_are(self) -> None:
+    def test_legacy_sample_read_alone_and_instances_are_unchanged(self) -> None:
         alone = SampleEvidence.model_validate(LEGACY_SAMPLE)
         assert alone.trials == []
         assert alone.model_dump(mode="json") == LEGACY_SAMPLE
@@ -462,7 +462,7 @@ class TestLegacySamples:
         log = TaskResultLog.model_validate({**LOG, "evidence": evidence})
         assert log.evidence is evidence
 
-    def test_samples_of_runs_are_left_as_they_are(self) -> None:
+    def test_samples_with_trials_are_kept(self) -> None:
         runs = [{"index": 0, "metrics": [], "samples": [LEGACY_SAMPLE]}]
         log = TaskResultLog.model_validate(changed(LOG, "evidence", runs=runs))
         assert log.model_dump(mode="json")["evidence"]["runs"] == runs
@@ -554,7 +554,7 @@ class TestLaws:
 
 
 class TestExplicit:
-    def test_types_roles_and_ids_are_written_after_it(self) -> None:
+    def test_explicit_evidence_writes_types_roles_and_ids(self) -> None:
         evidence = make_explicit(build(model_input=ASKED, model_output=None))
 
         dump = json.loads(evidence.model_dump_json())
@@ -565,7 +565,7 @@ class TestExplicit:
         read = SampleEvidence.model_validate(dump)
         assert read.model_dump(mode="json") == dump
 
-    def test_events_keep_their_ids(self) -> None:
+    def test_explicit_events_keep_their_ids(self) -> None:
         from aigo_bridge.dtypes import CustomEvent, Trace
 
         trace = make_explicit(Trace(items=[], events=[CustomEvent(name="n", data={})]))

@@ -46,7 +46,7 @@ def chat(text: str, **extra: Any) -> ChatCompletionModelOutput:
 
 
 class TestSolverTrace:
-    def test_items_are_those_of_the_trace_itself(self) -> None:
+    def test_solver_trace_shares_the_items_of_its_trace(self) -> None:
         solver = empty()
         solver.append(message("user"))
         solver.extend([call("c"), answer("c")])
@@ -54,7 +54,7 @@ class TestSolverTrace:
         assert solver.items is solver.trace.items
         assert [item.type for item in solver.items] == ["message", "function_call", "function_call_output"]
 
-    def test_adding_is_unchecked(self) -> None:
+    def test_added_items_are_not_validated(self) -> None:
         solver = empty()
         solver.append("anything")  # type: ignore[arg-type]  # unchecked at run time, as promised
         assert [*map(str, solver.items)] == ["anything"]
@@ -77,7 +77,7 @@ class TestSolverTrace:
         assert opaque.model_dump() == {"content": {"a": 1}}
         assert solver.trace.events is None
 
-    def test_text_that_is_no_text_is_refused(self) -> None:
+    def test_message_text_that_is_not_a_string_is_refused(self) -> None:
         for add in (empty().append_user_message, empty().append_system_message):
             with pytest.raises(ValidationError):
                 add(1)  # type: ignore[arg-type]  # refused at run time, as promised
@@ -91,7 +91,7 @@ class TestSolverTrace:
         assert solver.items == response.items
         assert solver.raw_outputs == [response.raw_output]
 
-    def test_the_chat_form_leaves_out_what_it_has_no_place_for(self) -> None:
+    def test_chat_form_omits_items_that_it_cannot_express(self) -> None:
         odd = Message.model_validate({**message("user", "u").model_dump(), "created_by": "x"})
         solver = SolverTrace(
             trace=Trace(
@@ -117,13 +117,13 @@ class TestSolverTrace:
             None,
         ]
 
-    def test_the_output_is_the_last_raw_output(self) -> None:
+    def test_output_is_the_last_raw_output(self) -> None:
         assert empty().output is None
         last = chat("b")
         assert SolverTrace(trace=Trace(items=[]), raw_outputs=[chat("a"), last]).output is last
         assert SolverTrace(trace=Trace(items=[]), raw_outputs=[None]).output is None
 
-    def test_items_as_output_become_a_chat_answer(self) -> None:
+    def test_output_items_become_a_chat_answer(self) -> None:
         usage = ModelUsage(num_prompt_tokens=1)
         raw = OpenResponsesModelOutput(
             items=[message("assistant", "a"), message("assistant", "b"), call("c")], usage=usage
@@ -137,19 +137,19 @@ class TestSolverTrace:
         ]
         assert output.usage == usage
 
-    def test_items_without_an_answer_give_no_choice(self) -> None:
+    def test_output_items_without_an_answer_give_no_choice(self) -> None:
         raw = OpenResponsesModelOutput(items=[call("c")])
         output = SolverTrace(trace=Trace(items=[]), raw_outputs=[raw]).output
         assert output == ChatCompletionModelOutput(choices=[], usage=None)
 
-    def test_a_raw_output_that_was_read_as_a_dictionary_stays_one(self) -> None:
+    def test_raw_output_read_as_a_dictionary_is_kept(self) -> None:
         raw = {"items": [message("assistant", "a").model_dump(mode="json")]}
         solver = SolverTrace.model_validate({"trace": {"items": []}, "raw_outputs": [raw]})
         assert solver.output == raw
 
 
 class TestModelResponse:
-    def test_text_is_that_of_the_last_assistant_message(self) -> None:
+    def test_response_text_is_the_last_assistant_message(self) -> None:
         response = ModelResponse(
             raw_output=None,
             items=[message("assistant", "a"), message("assistant", "b"), message("user", "u"), call("c")],
@@ -157,13 +157,13 @@ class TestModelResponse:
         assert response.text == "b"
         assert ModelResponse(raw_output=None, items=[message("assistant")]).text == ""
 
-    def test_without_an_assistant_message_there_is_no_text(self) -> None:
+    def test_response_without_an_assistant_message_has_no_text(self) -> None:
         with pytest.raises(ValueError, match="no assistant message"):
             _ = ModelResponse(raw_output=None, items=[CustomTaskOutputMessage(content="a")]).text
 
 
 class TestFromInputAndOutput:
-    def test_a_chat(self) -> None:
+    def test_chat_input_and_output_become_messages(self) -> None:
         asked = ChatCompletionInputMessage(role="user", content="q")
         given = chat("a", refusal="r", name="x")
 
@@ -174,12 +174,12 @@ class TestFromInputAndOutput:
         assert output.direct_ios == []
         assert "direct_ios" in output.model_fields_set
 
-    def test_texts_to_embed_are_one_message(self) -> None:
+    def test_embedding_texts_become_one_message(self) -> None:
         vectors = EmbeddingsModelOutput(embeddings=[[1.0], [2.0]])
         output = SingleSolverOutput.from_input_and_output(["a", "b"], vectors)
         assert output.messages == [["a", "b"], [[1.0], [2.0]]]
 
-    def test_items(self) -> None:
+    def test_open_responses_output_becomes_a_chat_message(self) -> None:
         last = Message.model_validate({**message("assistant", "a", "b").model_dump(), "name": "x"})
         raw = OpenResponsesModelOutput(items=[message("assistant", "no"), last, call("c")])
 
@@ -191,16 +191,16 @@ class TestFromInputAndOutput:
         )
 
     @pytest.mark.parametrize("value", [None, 1, {"choices": []}, {"a": 1}])
-    def test_anything_else_is_unchanged(self, value: Any) -> None:
+    def test_other_inputs_and_outputs_are_unchanged(self, value: Any) -> None:
         output = SingleSolverOutput.from_input_and_output({"messages": []}, value)
         assert output.messages == [{"messages": []}, value]
 
-    def test_an_answer_has_to_be_there(self) -> None:
+    def test_output_without_an_answer_is_refused(self) -> None:
         for raw in (ChatCompletionModelOutput(choices=[]), OpenResponsesModelOutput(items=[call("c")])):
             with pytest.raises(ValueError, match="has no"):
                 SingleSolverOutput.from_input_and_output("q", raw)
 
-    def test_the_raw_exchange_is_kept_when_both_sides_are_known(self) -> None:
+    def test_raw_exchange_is_kept_if_input_and_output_are_known(self) -> None:
         def exchanges(*sides: Any) -> list[DirectModelIO]:
             return SingleSolverOutput.from_input_and_output("q", "a", *sides).direct_ios
 

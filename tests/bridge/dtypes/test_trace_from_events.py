@@ -33,7 +33,7 @@ def note(name: str, span: str | None = None, second: float | None = None) -> Cus
 
 
 def names(trace: Trace) -> list[str]:
-    """The events in short: `(s` and `)s` for begin and end of a span, names and texts of others."""
+    """Return short names of events: `(s` and `)s` for begin and end of a span, names and texts of others."""
     short = []
     for event in trace.events or []:
         if isinstance(event, SpanBeginEvent):
@@ -46,12 +46,12 @@ def names(trace: Trace) -> list[str]:
 
 
 class TestArguments:
-    def test_nothing_gives_an_empty_trace_with_both_lists_set(self) -> None:
+    def test_empty_stream_gives_an_empty_trace_with_both_lists_set(self) -> None:
         trace = Trace.from_events([])
         assert trace.model_fields_set == {"items", "events"}
         assert trace.model_dump() == {"items": [], "events": []}
 
-    def test_the_span_and_further_fields_are_set_when_given(self) -> None:
+    def test_given_span_and_other_fields_are_set(self) -> None:
         trace = Trace.from_events([begin("s"), end("s")], span_id="s", metadata={"model": "m"})
 
         assert trace.span_id == "s"
@@ -69,23 +69,23 @@ class TestArguments:
             Trace.from_events([], **{field: []})  # type: ignore[arg-type]  # refused at run time
 
     @pytest.mark.parametrize("events", [[{"type": "custom"}], iter([note("a")]), [None], "text"])
-    def test_only_a_sequence_of_event_objects_will_do(self, events: Any) -> None:
+    def test_input_other_than_a_sequence_of_events_is_refused(self, events: Any) -> None:
         with pytest.raises(TypeError):
             Trace.from_events(events)
 
-    def test_a_tuple_is_a_sequence(self) -> None:
+    def test_tuple_of_events_is_accepted(self) -> None:
         assert names(Trace.from_events((note("a"),))) == ["a"]
 
-    def test_a_span_that_does_not_occur_has_no_items(self) -> None:
+    def test_span_that_does_not_occur_has_no_items(self) -> None:
         assert Trace.from_events([said(message("user"))], span_id="s").items == []
 
 
 class TestOrder:
-    def test_either_all_events_have_a_timestamp_or_none(self) -> None:
+    def test_events_with_and_without_timestamps_cannot_be_mixed(self) -> None:
         with pytest.raises(ValueError, match="1 of 2 events have a timestamp"):
             Trace.from_events([note("a", second=0), note("b")])
 
-    def test_timestamps_of_ends_are_not_looked_at(self) -> None:
+    def test_timestamps_of_span_ends_are_ignored(self) -> None:
         timed_end = SpanEndEvent(span_id="s", timestamp=at(-5))
 
         assert names(Trace.from_events([begin("s"), note("a", "s"), timed_end])) == ["(s", "a", ")s"]
@@ -99,7 +99,7 @@ class TestOrder:
         stream = [begin("a"), begin("b"), note("1", "a"), note("2", "b"), note("3", "a"), end("a"), end("b")]
         assert names(Trace.from_events(stream)) == ["(a", "1", "3", ")a", "(b", "2", ")b"]
 
-    def test_a_span_is_nested_by_its_parent_and_not_by_its_place(self) -> None:
+    def test_span_is_nested_by_its_parent_id_not_by_its_position(self) -> None:
         stream = [
             begin("child", "parent"),
             note("1", "child"),
@@ -109,7 +109,7 @@ class TestOrder:
         ]
         assert names(Trace.from_events(stream)) == ["(parent", "(child", "1", ")parent", "(lost"]
 
-    def test_an_event_of_an_unknown_span_or_none_is_of_the_root(self) -> None:
+    def test_event_with_an_unknown_or_missing_span_belongs_to_the_root(self) -> None:
         stream = [begin("s"), note("1"), note("2", "nowhere"), note("3", "s"), end("s")]
         assert names(Trace.from_events(stream)) == ["(s", "3", ")s", "1", "2"]
 
@@ -127,7 +127,7 @@ class TestOrder:
     def test_without_times_siblings_keep_the_order_of_the_stream(self) -> None:
         assert names(Trace.from_events([note("b"), note("a")])) == ["b", "a"]
 
-    def test_an_end_stands_last_the_last_one_counts_and_one_without_begin_is_dropped(self) -> None:
+    def test_last_span_end_is_moved_to_the_end_and_unmatched_ends_are_dropped(self) -> None:
         last = end("s")
         trace = Trace.from_events([end("s"), end("other"), begin("s"), last, note("1", "s")])
 
@@ -135,7 +135,7 @@ class TestOrder:
         assert trace.events is not None
         assert trace.events[-1] is last
 
-    def test_a_span_without_an_end_gets_none(self) -> None:
+    def test_span_without_an_end_stays_without_an_end(self) -> None:
         assert names(Trace.from_events([begin("s"), note("1")])) == ["(s", "1"]
 
     def test_naive_and_aware_times_among_siblings_cannot_be_compared(self) -> None:
@@ -145,7 +145,7 @@ class TestOrder:
         in_span = CustomEvent(name="n", data={}, span_id="s", timestamp=datetime(2024, 1, 1))  # noqa: DTZ001  # as above
         assert names(Trace.from_events([begin("s", second=0), in_span])) == ["(s", "n"]
 
-    def test_the_input_stays_as_it_is(self) -> None:
+    def test_input_events_are_not_changed(self) -> None:
         stream: list[TraceEvent] = [note("b", second=2), note("a", second=1)]
         before = list(stream)
         Trace.from_events(stream)
@@ -159,13 +159,13 @@ class TestOrder:
         assert names(trace)[depth] == "x"
         assert len(trace.events or []) == 2 * depth + 1
 
-    def test_a_span_that_contains_itself_vanishes(self) -> None:
+    def test_cyclic_spans_are_dropped(self) -> None:
         stream = [begin("s", "s"), note("1", "s"), begin("a", "b"), begin("b", "a"), note("2")]
         assert names(Trace.from_events(stream)) == ["2"]
 
     @given(seed=st.integers(), size=st.integers(0, 12))
-    def test_a_shuffled_stream_with_times_gives_the_same_trace(self, seed: int, size: int) -> None:
-        """Distinct times decide the order, whatever the order of the stream."""
+    def test_shuffled_stream_with_timestamps_gives_the_same_trace(self, seed: int, size: int) -> None:
+        """Distinct timestamps define the order, independent of the order of the stream."""
         rng = random.Random(seed)
         stream: list[TraceEvent] = []
         spans: list[str | None] = [None]
@@ -181,7 +181,7 @@ class TestOrder:
         assert Trace.from_events(shuffled) == Trace.from_events(stream)
 
     @given(seed=st.integers(), size=st.integers(0, 12))
-    def test_ordering_twice_is_ordering_once(self, seed: int, size: int) -> None:
+    def test_ordering_is_idempotent(self, seed: int, size: int) -> None:
         rng = random.Random(seed)
         spans: list[str | None] = [None, "a", "b", "c"]
         stream: list[BaseTraceEvent] = [
@@ -202,11 +202,11 @@ class TestOrder:
 
 
 class TestItemsFromMessages:
-    def test_a_message_gives_its_item_itself(self) -> None:
+    def test_message_event_item_is_the_same_object(self) -> None:
         item = message("user", "u")
         assert Trace.from_events([said(item)]).items[0] is item
 
-    def test_a_completed_call_gives_call_and_answer_without_type_and_with_fresh_ids(self) -> None:
+    def test_completed_call_gives_a_call_and_an_answer_with_new_ids(self) -> None:
         event = called("c", result=[InputTextContent(text="r")], id="event", error="ignored")
 
         one, other = Trace.from_events([said(message("user")), event]).items[1:]
@@ -235,7 +235,7 @@ class TestItemsFromMessages:
         assert isinstance(items[2], FunctionCallOutput)
         assert items[2].output == ""
 
-    def test_nothing_is_deduplicated_and_other_events_give_nothing(self) -> None:
+    def test_messages_are_not_deduplicated_and_other_events_are_ignored(self) -> None:
         item = message("user", "u", id="1")
         stream = [
             said(item),
@@ -246,7 +246,7 @@ class TestItemsFromMessages:
         ]
         assert Trace.from_events(stream).items == [item, item]
 
-    def test_only_the_events_of_the_span_itself_count(self) -> None:
+    def test_only_direct_events_of_the_span_are_used(self) -> None:
         stream = [
             said(message("user", "root")),
             begin("s"),
@@ -262,7 +262,7 @@ class TestItemsFromMessages:
             "function_call_output",
         ]
 
-    def test_a_message_in_another_span_decides_for_messages(self) -> None:
+    def test_message_in_another_span_selects_items_from_messages(self) -> None:
         stream = [model_call([message("user")], []), begin("s"), said(message("user"), "s"), end("s")]
         assert Trace.from_events(stream).items == []
 
@@ -314,16 +314,16 @@ class TestItemsFromModelCalls:
             ("1 2 > 3, trim, 2 > 9, 3 4 > 5", "1 3 4 5"),
         ],
     )
-    def test_the_last_call_of_each_segment_counts(self, stream: str, items: str) -> None:
+    def test_last_model_call_of_each_segment_is_used(self, stream: str, items: str) -> None:
         assert ids(Trace.from_events(model_stream(stream))) == items.split()
 
-    def test_tool_events_give_nothing_and_calls_of_other_spans_are_left_out(self) -> None:
+    def test_tool_events_and_model_calls_of_other_spans_are_ignored(self) -> None:
         stream = [*model_stream("1 > 2"), called("c"), begin("s"), model_call(numbered(7), [], "s"), end("s")]
 
         assert ids(Trace.from_events(stream)) == ["1", "2"]
         assert ids(Trace.from_events(stream, span_id="s")) == ["7"]
 
-    def test_a_compaction_of_another_span_ends_no_segment(self) -> None:
+    def test_compaction_in_another_span_does_not_end_a_segment(self) -> None:
         stream = [
             *model_stream("1 > 2"),
             begin("s"),
@@ -333,11 +333,11 @@ class TestItemsFromModelCalls:
         ]
         assert ids(Trace.from_events(stream)) == ["1", "2", "3", "4"][2:]
 
-    def test_a_failed_call_counts_too(self) -> None:
+    def test_failed_model_call_is_also_used(self) -> None:
         stream = [*model_stream("1 > 2"), model_call(numbered(5), [], error="broken")]
         assert ids(Trace.from_events(stream)) == ["5"]
 
-    def test_empty_ids_are_equal_ids(self) -> None:
+    def test_empty_item_ids_are_equal(self) -> None:
         before, after = message("user", "a"), message("user", "b")
         stream = [
             model_call([message("user", "x", id="x"), before], []),
@@ -355,7 +355,7 @@ class TestItemsFromModelCalls:
         ]
         assert Trace.from_events(stream).items == [custom(1), custom(2, x=0), custom(2, x=1)]
 
-    def test_the_items_are_the_objects_of_the_call(self) -> None:
+    def test_items_are_the_same_objects_as_in_the_model_call(self) -> None:
         call = model_call(numbered(1), numbered(2))
         items = Trace.from_events([call]).items
         assert items[0] is call.input_context[0]
@@ -363,7 +363,7 @@ class TestItemsFromModelCalls:
 
 
 class TestSpans:
-    def test_no_events_no_spans(self) -> None:
+    def test_trace_without_events_has_no_spans(self) -> None:
         assert Trace(items=[]).spans() == []
         assert Trace(items=[], events=[]).spans() == []
 
@@ -393,11 +393,11 @@ class TestSpans:
         assert (b.span_name, b.items) == ("B", [message("user", "in b")])
         assert b.spans() == []
 
-    def test_a_span_without_end_or_with_an_unknown_parent_is_no_child(self) -> None:
+    def test_span_without_end_or_with_an_unknown_parent_is_not_a_child(self) -> None:
         trace = Trace.from_events([begin("open"), begin("lost", "nowhere"), end("lost")])
         assert trace.spans() == []
 
-    def test_a_child_decides_anew_how_its_items_are_derived(self) -> None:
+    def test_child_span_selects_its_own_item_source(self) -> None:
         stream = [
             said(message("user")),
             begin("calls"),
@@ -415,7 +415,7 @@ class TestSpans:
         assert ids(calls) == ["1", "2"]
         assert both.items == []
 
-    def test_events_of_a_loaded_trace_are_taken_in_stored_order(self) -> None:
+    def test_events_of_a_loaded_trace_keep_the_stored_order(self) -> None:
         stored = Trace(
             items=[], events=[begin("s"), note("b", "s"), note("a", "s"), end("s"), note("c", "s")]
         )

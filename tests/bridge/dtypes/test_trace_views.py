@@ -1,4 +1,4 @@
-"""Turns, preamble and look-ups of a trace."""
+"""Turns, preamble and lookups of a trace."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_turns_partition_the_conversation(items: list[TraceItem]) -> None:
 
 
 @given(items=ITEMS)
-def test_views_hand_back_the_items_themselves(items: list[TraceItem]) -> None:
+def test_views_return_the_same_item_objects(items: list[TraceItem]) -> None:
     trace = Trace(items=items)
     known = {id(item) for item in trace.items}
     for view in (trace.user_messages, trace.assistant_messages, trace.system_messages, trace.function_calls):
@@ -63,12 +63,12 @@ def test_views_hand_back_the_items_themselves(items: list[TraceItem]) -> None:
 
 
 @given(items=ITEMS)
-def test_every_call_of_the_conversation_has_one_pair(items: list[TraceItem]) -> None:
+def test_every_function_call_of_the_conversation_has_one_pair(items: list[TraceItem]) -> None:
     trace = Trace(items=items)
     assert [pair[0] for pair in trace.get_function_call_pairs()] == trace.function_calls
 
 
-def test_without_a_user_message_everything_is_preamble() -> None:
+def test_trace_without_a_user_message_is_all_preamble() -> None:
     trace = Trace(items=[message("assistant", "a"), call("c"), answer("c"), message("system", "s")])
 
     assert trace.preamble == trace.items
@@ -93,7 +93,7 @@ def test_an_empty_trace_has_no_views() -> None:
     assert trace.spans() == []
 
 
-def test_everything_goes_to_the_open_turn() -> None:
+def test_items_after_a_user_message_belong_to_its_turn() -> None:
     rest = [
         message("system", "s"),
         message("developer", "d"),
@@ -106,7 +106,7 @@ def test_everything_goes_to_the_open_turn() -> None:
     assert [turn.assistant_items for turn in trace.turns] == [rest, [], []]
 
 
-def test_system_messages_are_those_of_the_preamble_without_developer() -> None:
+def test_system_messages_exclude_developer_messages() -> None:
     trace = Trace(
         items=[
             message("developer", "d"),
@@ -120,7 +120,7 @@ def test_system_messages_are_those_of_the_preamble_without_developer() -> None:
     assert trace.get_first_system_prompt() == ""
 
 
-def test_the_last_assistant_text_is_of_the_conversation_and_does_not_fall_back() -> None:
+def test_last_assistant_text_ignores_the_preamble_and_does_not_fall_back() -> None:
     image = Message.model_validate(
         {
             "id": "",
@@ -136,11 +136,11 @@ def test_the_last_assistant_text_is_of_the_conversation_and_does_not_fall_back()
     )
 
 
-def test_the_last_user_text() -> None:
+def test_last_user_text_is_returned() -> None:
     assert Trace(items=[message("user", "u"), message("user", "v", "w")]).get_last_user_text() == "v\nw"
 
 
-def test_status_is_ignored() -> None:
+def test_item_status_is_ignored() -> None:
     broken = message("user", "u")
     broken.status = MessageStatus.incomplete
     assert Trace(items=[broken]).user_messages == [broken]
@@ -163,16 +163,16 @@ class TestText:
     @pytest.mark.parametrize(
         ("texts", "text"), [((), ""), (("",), ""), (("", "b"), "\nb"), (("a", ""), "a\n")]
     )
-    def test_empty_parts_count(self, texts: tuple[str, ...], text: str) -> None:
+    def test_empty_text_parts_are_kept(self, texts: tuple[str, ...], text: str) -> None:
         assert Trace(items=[message("user", *texts)]).get_last_user_text() == text
 
 
 class TestFunctionCalls:
-    def test_by_name(self) -> None:
+    def test_function_calls_are_found_by_name(self) -> None:
         trace = Trace(items=[call("0", "f"), message("user"), call("1", "f"), call("2", "g"), call("3", "f")])
         assert [found.call_id for found in trace.get_function_calls_by_name("f")] == ["1", "3"]
 
-    def test_the_first_answer_is_found_for_a_call_and_the_last_is_paired(self) -> None:
+    def test_first_output_is_found_for_a_call_and_the_last_is_paired(self) -> None:
         first, last = answer("c", "first"), answer("c", "last")
         trace = Trace(items=[message("user"), call("c"), first, message("user"), last])
 
@@ -180,7 +180,7 @@ class TestFunctionCalls:
         assert trace.get_function_output_for_call("other") is None
         assert trace.get_function_call_pairs() == [(trace.items[1], last)]
 
-    def test_an_answer_before_its_call_is_paired_and_one_in_the_preamble_is_not(self) -> None:
+    def test_output_before_its_call_is_paired_but_not_in_the_preamble(self) -> None:
         trace = Trace(
             items=[answer("c"), call("p"), message("user"), answer("d"), call("c"), call("d"), call("e")]
         )
@@ -194,7 +194,7 @@ class TestFunctionCalls:
         ]
         assert trace.get_function_output_for_call("c") is None
 
-    def test_a_turn_pairs_inside_itself_only(self) -> None:
+    def test_calls_are_paired_only_within_a_turn(self) -> None:
         trace = Trace(
             items=[
                 message("user"),
@@ -217,15 +217,15 @@ class TestFunctionCalls:
     @pytest.mark.parametrize(
         ("text", "value"), [('{"a": 1}', {"a": 1}), ("[1]", [1]), ("3", 3), ("null", None)]
     )
-    def test_arguments_are_whatever_json_the_model_wrote(self, text: str, value: Any) -> None:
+    def test_call_arguments_may_be_any_json_value(self, text: str, value: Any) -> None:
         assert Trace(items=[]).get_function_call_arguments(call("c", arguments=text)) == value
 
     @pytest.mark.parametrize("text", ["", "{", "a"])
-    def test_bad_arguments_are_a_json_error(self, text: str) -> None:
+    def test_invalid_call_arguments_raise_a_json_error(self, text: str) -> None:
         with pytest.raises(json.JSONDecodeError):
             Trace(items=[]).get_function_call_arguments(call("c", arguments=text))
 
-    def test_text_of_an_answer(self) -> None:
+    def test_function_output_text_is_returned(self) -> None:
         parts = [InputTextContent(text="a"), InputFileContent(filename="f"), InputTextContent(text="b")]
         trace = Trace(items=[])
 
@@ -235,19 +235,19 @@ class TestFunctionCalls:
 
 
 class TestFromItems:
-    def test_sets_items_and_the_given_fields(self) -> None:
+    def test_from_items_sets_items_and_given_fields(self) -> None:
         trace = Trace.from_items([message("user")], span_name="n")
 
         assert trace.model_fields_set == {"items", "span_name"}
 
-    def test_refuses_unknown_fields_and_events(self) -> None:
+    def test_from_items_refuses_unknown_fields_and_events(self) -> None:
         with pytest.raises(ValidationError):
             Trace.from_items([], x=1)
         with pytest.raises(TypeError):
             Trace.from_items([], events=[])
 
 
-def test_a_turn_can_be_written_whatever_the_class_of_its_message() -> None:
+def test_turn_can_be_dumped_with_any_message_class() -> None:
     turn = Trace(items=[message("user", "u"), message("assistant", "a")]).turns[0]
 
     assert isinstance(turn, Turn)

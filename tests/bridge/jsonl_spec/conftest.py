@@ -11,11 +11,11 @@ from aigo_bridge.jsonl_spec import fixture_file as shipped
 
 @pytest.fixture
 def fixture_file() -> Path:
-    """The ten shipped task records."""
+    """Return the file of the ten shipped task records."""
     return shipped()
 
 
 @pytest.fixture
 def bad_file() -> Path:
-    """The shipped records that violate every rule once."""
+    """Return the file of shipped records that violate every rule once."""
     return shipped("tasks_bad.jsonl")

@@ -1,4 +1,4 @@
-"""Records for tests: a sound one, and any."""
+"""Task records for tests: one valid record, and random ones."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ SOUND: dict[str, Any] = {
 
 
 def record(**changes: Any) -> dict[str, Any]:
-    """The sound record with changes; `None` takes a field out."""
+    """Return the valid record with changes. `None` removes a field."""
     return {name: value for name, value in {**SOUND, **changes}.items() if value is not None}
 
 
 def made(**changes: Any) -> TaskSpec:
-    """A task from the sound record with changes."""
+    """Return a task from the valid record with changes."""
     task, errors = validate_task(record(**changes))
     assert task is not None, errors
     return task
@@ -46,7 +46,7 @@ json_values = st.recursive(
 
 @st.composite
 def tasks(draw: st.DrawFn) -> TaskSpec:
-    """Any valid task."""
+    """Generate any valid task."""
     category = draw(st.sampled_from(sorted(LEGAL)))
     legal = LEGAL[category]
     post_process = draw(st.sampled_from(sorted(legal.post_process)))

@@ -1,4 +1,4 @@
-"""Every rule of a record: what breaks it, at which field, with which words."""
+"""Every rule of a record: violations, their fields and messages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def broken(value: object) -> list[tuple[str, str]]:
     return [(error.rule.value, error.field) for error in errors]
 
 
-def test_example_of_the_format_page_is_a_task() -> None:
+def test_example_of_the_format_page_is_valid() -> None:
     assert validate_task(SOUND) == (
         TaskSpec(
             task_id="arith_001",
@@ -45,15 +45,15 @@ def test_example_of_the_format_page_is_a_task() -> None:
     )
 
 
-def test_optional_fields_may_be_absent_or_empty() -> None:
+def test_optional_fields_may_be_missing_or_empty() -> None:
     assert made(few_shot_examples=None, metadata=None) == made(few_shot_examples=[], metadata={})
 
 
-def test_a_task_becomes_its_record_again() -> None:
+def test_task_is_converted_back_to_the_same_record() -> None:
     assert made().to_record() == SOUND
 
 
-def test_tasks_are_values() -> None:
+def test_tasks_are_immutable_and_compared_by_value() -> None:
     assert made() == made()
     assert len({made(), made(), made(task_id="other")}) == 2
     with pytest.raises(AttributeError):
@@ -150,37 +150,37 @@ BROKEN: list[tuple[dict[str, Any], list[tuple[str, str]]]] = [
 
 
 @pytest.mark.parametrize(("changes", "expected"), BROKEN, ids=lambda value: str(value)[:60])
-def test_a_broken_record_gives_each_rule_and_field(
+def test_invalid_record_is_reported_with_rule_and_field(
     changes: dict[str, Any], expected: list[tuple[str, str]]
 ) -> None:
     assert broken(record(**changes)) == expected
 
 
-def test_every_rule_of_a_record_is_among_the_broken_ones() -> None:
+def test_every_record_rule_has_an_invalid_example() -> None:
     of_lines_and_files = {"json", "object", "duplicate_key", "task_id_unique"}
     assert {rule for _, expected in BROKEN for rule, _ in expected} == {*Rule} - of_lines_and_files
 
 
 @pytest.mark.parametrize("value", [None, True, 1, 1.5, "text", [SOUND]])
-def test_a_value_that_is_not_an_object_is_not_a_record(value: object) -> None:
+def test_value_that_is_not_an_object_is_refused(value: object) -> None:
     assert broken(value) == [("object", "")]
 
 
-def test_null_does_not_count_as_absent() -> None:
+def test_null_is_not_treated_as_missing() -> None:
     assert broken({**SOUND, "metadata": None, "targets": None}) == [
         ("field_type", "targets"),
         ("field_type", "metadata"),
     ]
 
 
-def test_eight_examples_are_allowed() -> None:
+def test_eight_few_shot_examples_are_allowed() -> None:
     assert len(made(few_shot_examples=NINE[:8]).few_shot_examples) == 8
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
 @pytest.mark.parametrize("metric", METRIC_NAMES)
 @pytest.mark.parametrize("rule", POST_PROCESS_RULES)
-def test_legality_is_the_table(category: str, metric: str, rule: str) -> None:
+def test_allowed_combinations_match_the_table(category: str, metric: str, rule: str) -> None:
     target = "a" if rule == "lower" else "A"
     found = broken(record(category=category, metric_name=metric, post_process=rule, targets=[target]))
     expected = []
@@ -191,19 +191,19 @@ def test_legality_is_the_table(category: str, metric: str, rule: str) -> None:
     assert found == expected
 
 
-def test_every_word_is_legal_somewhere() -> None:
+def test_every_category_metric_and_rule_is_allowed_somewhere() -> None:
     assert set(LEGAL) == set(CATEGORIES)
     assert {name for legal in LEGAL.values() for name in legal.metric_names} == set(METRIC_NAMES)
     assert {name for legal in LEGAL.values() for name in legal.post_process} == set(POST_PROCESS_RULES)
 
 
-def test_legality_holds_to_the_examples_of_the_format_page() -> None:
+def test_allowed_combinations_match_the_format_page() -> None:
     assert LEGAL["code_exec"].metric_names == {"code_exec"}
     assert LEGAL["mcq"].metric_names == {"exact_match"}
     assert [name for name in CATEGORIES if "code_exec" in LEGAL[name].metric_names] == ["code_exec"]
 
 
-def test_messages_say_what_was_found_what_was_expected_and_what_helps() -> None:
+def test_messages_contain_found_value_expected_value_and_fix() -> None:
     _, (error,) = validate_task(record(metric_name="exact-match"))
     assert error.message == (
         "found 'exact-match', expected one of exact_match, f1, bleu_4, rouge_l, accuracy, code_exec"
@@ -212,21 +212,21 @@ def test_messages_say_what_was_found_what_was_expected_and_what_helps() -> None:
     assert str(error).startswith("metric_name: found 'exact-match'")
 
 
-def test_long_values_are_shown_in_part() -> None:
+def test_long_values_are_truncated_in_messages() -> None:
     _, (error,) = validate_task(record(category="x" * 10_000))
     assert len(error.message) < 300
 
 
 @settings(deadline=None)
 @given(st.dictionaries(st.sampled_from([*SOUND, "other"]), json_values) | json_values)
-def test_any_json_is_judged(value: Any) -> None:
+def test_any_json_value_is_valid_or_has_errors(value: Any) -> None:
     task, errors = validate_task(value)
     assert (task is None) == (len(errors) > 0)
 
 
 @settings(deadline=None)
 @given(st.data())
-def test_one_changed_field_never_stops_the_judging(data: st.DataObject) -> None:
+def test_any_changed_field_is_checked_without_an_exception(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from([*SOUND, "other"]))
     value = {**SOUND, name: data.draw(json_values)}
     task, errors = validate_task(value)
@@ -235,14 +235,14 @@ def test_one_changed_field_never_stops_the_judging(data: st.DataObject) -> None:
     assert (task is None) == bool(errors)
 
 
-def test_the_schema_accepts_what_is_valid_and_refuses_what_it_can_tell() -> None:
+def test_schema_accepts_valid_records_and_refuses_most_invalid_ones() -> None:
     from jsonschema import Draft202012Validator
 
     schema = schema_for_record()
     Draft202012Validator.check_schema(schema)
     checker = Draft202012Validator(schema)
     assert checker.is_valid(SOUND)
-    # Not a schema's business: whitespace that only Unicode knows, examples inside of a prompt, what `lower` can give.
+    # A schema cannot check Unicode whitespace, examples inside a prompt, or the results of `lower`.
     beyond = {"prompt_few_shot", "mcq_letter", "combined_post_process"}
     for changes, expected in BROKEN:
         if not {rule for rule, _ in expected} & beyond:

@@ -1,4 +1,4 @@
-"""Records as AI GO tasks: same prompts, same scores, and back again."""
+"""Conversion of records to AI GO tasks and back: same prompts and same scores."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ some_tasks = st.lists(tasks(), min_size=1, max_size=4, unique_by=lambda task: ta
 
 @settings(deadline=None)
 @given(some_tasks)
-def test_back_and_forth_is_the_identity(some: list[TaskSpec]) -> None:
+def test_conversion_to_aigo_and_back_keeps_the_records(some: list[TaskSpec]) -> None:
     converted = to_aigo(some, key="k")
     recovered = from_aigo(converted.task, converted.rows)
     assert (recovered.tasks, recovered.reasons) == (tuple(some), ())
@@ -46,12 +46,12 @@ def test_back_and_forth_is_the_identity(some: list[TaskSpec]) -> None:
 
 @settings(deadline=None)
 @given(tasks())
-def test_the_template_gives_the_rendered_prompt(task: TaskSpec) -> None:
+def test_template_renders_the_same_prompt_as_the_record(task: TaskSpec) -> None:
     (row,) = to_aigo([task]).rows
     assert SampleTemplate(PROMPT_TEMPLATE).render(sample=row) == render(task)
 
 
-def test_template_characters_in_records_stay_what_they_are() -> None:
+def test_template_syntax_in_records_is_kept_as_text() -> None:
     task = made(prompt="{{ sample.targets }} {% if %} << config.x >> {# #}", few_shot_examples=None)
     (row,) = to_aigo([task]).rows
     assert SampleTemplate(PROMPT_TEMPLATE).render(sample=row) == task.prompt
@@ -80,11 +80,11 @@ def test_the_scorer_of_a_converted_task_gives_the_same_score(task: TaskSpec, gen
         }
 
 
-def test_the_scorer_needs_nothing_of_this_project() -> None:
+def test_converted_scorer_does_not_import_aigo_bridge() -> None:
     assert "aigo_bridge" not in scorer_snippet()
 
 
-def test_a_file_is_one_task_with_a_mean_for_each_of_its_metrics(fixture_file: Path) -> None:
+def test_file_becomes_one_task_with_a_mean_for_each_metric(fixture_file: Path) -> None:
     converted = to_aigo(load_tasks(fixture_file), key="ten")
     scorer, code = converted.task["definition"]["scorers"]
     assert (code["type"], code["tests"]) == ("code_exec", "targets")
@@ -99,7 +99,7 @@ def test_a_file_is_one_task_with_a_mean_for_each_of_its_metrics(fixture_file: Pa
     assert [row["sample_id"] for row in converted.rows][:3] == ["arith_001", "arith_002", "mcq_001"]
 
 
-def test_code_execution_is_a_stated_gap(fixture_file: Path) -> None:
+def test_code_execution_is_reported_as_a_gap(fixture_file: Path) -> None:
     ten = load_tasks(fixture_file)
     (gap,) = to_aigo(ten).gaps
     assert gap.startswith("2 samples use the metric 'code_exec', whose scorer is an aigo-bridge extension")
@@ -112,12 +112,12 @@ def test_an_invalid_key_is_refused(key: str) -> None:
         to_aigo([made()], key=key)
 
 
-def test_nothing_to_convert_is_refused() -> None:
+def test_empty_list_of_records_is_refused() -> None:
     with pytest.raises(UsageError, match="no task records"):
         to_aigo([])
 
 
-def test_written_files_are_a_valid_task_that_leads_back(fixture_file: Path, tmp_path: Path) -> None:
+def test_written_task_is_valid_and_converts_back(fixture_file: Path, tmp_path: Path) -> None:
     ten = load_tasks(fixture_file)
     path = write_aigo(
         to_aigo(ten, key="ten", display_name="Ten: «tasks»", description="a\nb"), tmp_path / "new"
@@ -129,10 +129,10 @@ def test_written_files_are_a_valid_task_that_leads_back(fixture_file: Path, tmp_
 
 
 @pytest.mark.engine
-def test_it_runs_with_exactly_these_prompts_and_scores(
+def test_converted_task_runs_with_the_same_prompts_and_scores(
     fixture_file: Path, tmp_path: Path, aigo: Run, result_of: Load
 ) -> None:
-    """End to end: ten samples, eight scores as our own functions give them, two refused programs."""
+    """End to end: ten samples, eight scores equal to those of our functions, two refused programs."""
     ten = load_tasks(fixture_file)
     folder = tmp_path / "ten"
     write_aigo(to_aigo(ten, key="ten"), folder)
@@ -205,7 +205,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
     return document
 
 
-def test_a_plain_task_fits() -> None:
+def test_plain_task_is_converted_to_records() -> None:
     first, second = from_aigo(FOREIGN, ROWS).tasks
     assert first == TaskSpec(
         "capitals_0", "classification", "Capital of Norway?", ("Oslo",), "exact_match", "none"
@@ -213,7 +213,7 @@ def test_a_plain_task_fits() -> None:
     assert (second.task_id, second.targets) == ("7", ("Lima",))
 
 
-def test_a_bleu_task_is_a_summary() -> None:
+def test_bleu_task_gets_the_category_summary() -> None:
     document = changed("definition.scorers.0.type", "bleu")
     assert {(task.category, task.metric_name) for task in from_aigo(document, ROWS).tasks} == {
         ("summary", "bleu_4")
@@ -253,13 +253,13 @@ SYSTEM = [{"role": "system", "content": "Be brief."}, {"role": "user", "content"
     ],
     ids=range(19),
 )
-def test_a_task_that_does_not_fit_says_why(path: str, value: Any, reason: str) -> None:
+def test_task_that_cannot_be_converted_is_refused_with_the_reason(path: str, value: Any, reason: str) -> None:
     recovered = from_aigo(changed(path, value), ROWS)
     assert recovered.tasks == ()
     assert any(reason in each for each in recovered.reasons), recovered.reasons
 
 
-def test_all_reasons_are_given_at_once_but_no_more_than_anyone_reads() -> None:
+def test_all_reasons_are_reported_up_to_a_limit() -> None:
     document = changed("definition.trials", {"num_trials": 3})
     document["definition"]["scorers"] = []
     assert len(from_aigo(document, ROWS).reasons) == 2
@@ -269,7 +269,7 @@ def test_all_reasons_are_given_at_once_but_no_more_than_anyone_reads() -> None:
     assert from_aigo(FOREIGN, []).reasons == ("the dataset has no rows",)
 
 
-def test_two_rows_with_one_id_do_not_fit() -> None:
+def test_duplicate_row_ids_cannot_be_converted() -> None:
     rows = [{**ROWS[0], "sample_id": "a"}, {**ROWS[1], "sample_id": "a"}]
     assert from_aigo(FOREIGN, rows).reasons == ("row 2: the id 'a' occurs twice",)
 

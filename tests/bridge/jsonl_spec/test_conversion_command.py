@@ -1,4 +1,4 @@
-"""`convert`: records to an AI GO task and back, on the command line."""
+"""`convert` on the command line: records to an AI GO task and back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def convert(*args: object) -> Finished:
     return Finished(done.exit_code, done.stdout, done.stderr)
 
 
-def test_there_and_back_gives_the_same_records(fixture_file: Path, tmp_path: Path) -> None:
+def test_convert_to_aigo_and_back_gives_the_same_records(fixture_file: Path, tmp_path: Path) -> None:
     there = convert(fixture_file, "--out", tmp_path / "task")
     assert (there.code, there.out.split()[:2]) == (0, ["10", "tasks"])
     assert "gap: 2 samples use the metric 'code_exec'" in there.err
@@ -35,13 +35,13 @@ def test_there_and_back_gives_the_same_records(fixture_file: Path, tmp_path: Pat
     assert validate_file(tmp_path / "back.jsonl") == validate_file(fixture_file)
 
 
-def test_a_key_is_made_of_the_files_name(tmp_path: Path) -> None:
+def test_task_key_is_derived_from_the_file_name(tmp_path: Path) -> None:
     write_records([made()], tmp_path / "Größe & co.jsonl")
     assert convert(tmp_path / "Größe & co.jsonl", "--out", tmp_path / "task").code == 0
     assert read(TaskSpec, find_task(str(tmp_path / "task"))).spec.key == "Gr-e-co"
 
 
-def test_a_file_with_errors_is_refused_unless_bad_tasks_are_allowed(tmp_path: Path) -> None:
+def test_file_with_errors_is_refused_unless_bad_tasks_are_allowed(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text(json.dumps(SOUND) + "\n" + json.dumps(record(task_id="b", targets=[])) + "\n")
     refused = convert(path, "--out", tmp_path / "task")
@@ -53,7 +53,7 @@ def test_a_file_with_errors_is_refused_unless_bad_tasks_are_allowed(tmp_path: Pa
     assert "[targets_empty]" in partial.err
 
 
-def test_nothing_is_replaced_unasked(fixture_file: Path, tmp_path: Path) -> None:
+def test_existing_output_is_replaced_only_with_force(fixture_file: Path, tmp_path: Path) -> None:
     assert convert(fixture_file, "--out", tmp_path / "task").code == 0
     again = convert(fixture_file, "--out", tmp_path / "task")
     assert again.code == 2
@@ -63,7 +63,7 @@ def test_nothing_is_replaced_unasked(fixture_file: Path, tmp_path: Path) -> None
     assert convert(tmp_path / "task", "--out", tmp_path / "back.jsonl").code == 2
 
 
-def test_a_task_that_does_not_fit_is_refused_with_reasons(tmp_path: Path) -> None:
+def test_task_that_cannot_be_converted_is_refused_with_all_reasons(tmp_path: Path) -> None:
     done = convert(TASKS / "hp-trivia", "--out", tmp_path / "t.jsonl")
     assert done.code == 1
     assert "system, user" in done.err

@@ -1,4 +1,4 @@
-"""Files of records: a bad line aborts itself alone, errors have their line, ids are unique across the file."""
+"""Record files: errors affect one line only and name it, and ids are unique across the file."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_shipped_fixture_has_two_valid_tasks_of_every_category() -> None:
     assert {task.post_process for task in ten} == set(POST_PROCESS_RULES)
 
 
-def test_the_bad_fixture_trips_every_rule_exactly_once(bad_file: Path) -> None:
+def test_invalid_fixture_violates_every_rule_exactly_once(bad_file: Path) -> None:
     valid, errors = validate_file(bad_file)
     assert valid == []
     assert [error.rule for error in errors] == list(Rule)
@@ -59,14 +59,14 @@ def test_the_bad_fixture_trips_every_rule_exactly_once(bad_file: Path) -> None:
     assert [error.text for error in errors] == lines
 
 
-def test_the_fixtures_are_loaded_without_a_path() -> None:
+def test_fixtures_are_loaded_without_a_path() -> None:
     assert list(load_fixtures()) == validate_file(fixture_file())[0]
     assert len(load_fixtures()) == 10
     with pytest.raises(UsageError, match=r"'answers\.jsonl', 'tasks\.jsonl', 'tasks_bad\.jsonl'"):
         fixture_file("task_bad.jsonl")
 
 
-def test_a_bad_line_aborts_its_record_and_nothing_else(tmp_path: Path) -> None:
+def test_invalid_line_skips_only_its_record(tmp_path: Path) -> None:
     path = written(
         tmp_path / "t.jsonl", record(task_id="a"), "{", record(task_id="b", targets=[]), record(task_id="c")
     )
@@ -127,9 +127,7 @@ def test_missing_and_blank_ids_are_not_duplicates(tmp_path: Path) -> None:
     ],
     ids=range(13),
 )
-def test_lines_that_readers_would_read_differently_are_refused(
-    tmp_path: Path, line: str | bytes, rule: str, field: str
-) -> None:
+def test_ambiguous_json_lines_are_refused(tmp_path: Path, line: str | bytes, rule: str, field: str) -> None:
     assert (1, rule, field) in found(written(tmp_path / "t.jsonl", line))
 
 
@@ -159,7 +157,7 @@ def test_invalid_json_is_reported_with_position_and_fix(
     path = written(tmp_path / "t.jsonl", SOUND, line)
     (error,) = validate_file(path)[1]
     issue = error.to_issue(path)
-    if column is not None:  # Pythons differ on which side of a surplus comma they stop
+    if column is not None:  # Python versions report different positions for a trailing comma
         assert (issue.line, issue.column) == (2, column)
     assert issue.source_line is not None
     assert issue.source_line == (line if isinstance(line, str) else line.decode("utf-8", "replace")).rstrip()
@@ -172,7 +170,7 @@ def test_long_integers_stay_exact(tmp_path: Path) -> None:
     assert validate_file(tmp_path / "t.jsonl") == ([task], [])
 
 
-def test_spaces_around_colons_and_quotes_in_texts_change_nothing(tmp_path: Path) -> None:
+def test_spaces_around_colons_and_escaped_quotes_are_accepted(tmp_path: Path) -> None:
     task = made(
         prompt='Say "a": then "b" : and stop', metadata={"nested": {"deep": [{"a": 1}]}, '"k" :': 1.5}
     )
@@ -180,7 +178,7 @@ def test_spaces_around_colons_and_quotes_in_texts_change_nothing(tmp_path: Path)
     assert validate_file(path) == ([task], [])
 
 
-def test_blank_lines_byte_order_mark_and_windows_line_ends_are_nothing(tmp_path: Path) -> None:
+def test_blank_lines_byte_order_mark_and_windows_line_ends_are_ignored(tmp_path: Path) -> None:
     line = json.dumps(SOUND).encode()
     (tmp_path / "t.jsonl").write_bytes(
         b"\xef\xbb\xbf" + line + b"\r\n\r\n  \n" + line.replace(b"001", b"002")
@@ -192,12 +190,12 @@ def test_an_empty_file_has_no_tasks_and_no_errors(tmp_path: Path) -> None:
     assert validate_file(written(tmp_path / "t.jsonl")) == ([], [])
 
 
-def test_packed_files_are_unpacked(tmp_path: Path) -> None:
+def test_compressed_files_are_read(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl.gz").write_bytes(gzip.compress(json.dumps(SOUND).encode()))
     assert validate_file(tmp_path / "t.jsonl.gz") == ([made()], [])
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_unreadable_file_is_named_in_the_error(tmp_path: Path) -> None:
     (tmp_path / "utf16.jsonl").write_bytes(json.dumps(SOUND).encode("utf-16"))
     (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(json.dumps(SOUND).encode())[:-12])
     for name, reason in [
@@ -221,17 +219,15 @@ def test_a_line_that_is_too_long_is_one_error(tmp_path: Path, monkeypatch: pytes
     assert len(error.text) <= 1_000
 
 
-def test_reading_is_a_stream(tmp_path: Path) -> None:
-    """The second line is not looked at before it is asked for."""
+def test_records_are_read_lazily(tmp_path: Path) -> None:
+    """The second line is not read before it is requested."""
     path = written(tmp_path / "t.jsonl", record(task_id="a"), "{")
     stream = read_records(path)
     assert isinstance(next(stream), TaskSpec)
     assert isinstance(next(stream), tuple)
 
 
-def test_a_run_refuses_a_file_with_errors_unless_bad_tasks_are_allowed(
-    tmp_path: Path, bad_file: Path
-) -> None:
+def test_run_refuses_a_file_with_errors_unless_bad_tasks_are_allowed(tmp_path: Path, bad_file: Path) -> None:
     path = written(tmp_path / "t.jsonl", SOUND, "{", record(task_id="b", targets=[]))
     with pytest.raises(SpecError) as caught:
         load_tasks(path)
@@ -246,7 +242,7 @@ def test_a_run_refuses_a_file_with_errors_unless_bad_tasks_are_allowed(
 
 @settings(deadline=None)
 @given(st.lists(tasks(), max_size=5, unique_by=lambda task: task.task_id))
-def test_a_written_file_reads_as_what_was_written(
+def test_written_file_is_read_back_unchanged(
     tmp_path_factory: pytest.TempPathFactory, some: list[TaskSpec]
 ) -> None:
     path = tmp_path_factory.mktemp("jsonl") / "t.jsonl"
@@ -256,7 +252,7 @@ def test_a_written_file_reads_as_what_was_written(
 
 @settings(deadline=None)
 @given(st.dictionaries(st.sampled_from([*SOUND, "other"]), json_values, max_size=3))
-def test_a_line_is_judged_as_its_record_is(
+def test_line_and_record_have_the_same_errors(
     tmp_path_factory: pytest.TempPathFactory, changes: dict[str, Any]
 ) -> None:
     value = {**SOUND, **changes}
@@ -268,7 +264,7 @@ def test_a_line_is_judged_as_its_record_is(
 
 @settings(deadline=None)
 @given(st.binary(max_size=60), st.integers(0, 400))
-def test_damaged_bytes_are_errors_and_never_exceptions(
+def test_damaged_bytes_are_reported_as_errors(
     tmp_path_factory: pytest.TempPathFactory, junk: bytes, place: int
 ) -> None:
     line = orjson.dumps(SOUND)
@@ -278,7 +274,7 @@ def test_damaged_bytes_are_errors_and_never_exceptions(
     assert "arith_002" in [task.task_id for task in valid]
 
 
-def test_packed_records_that_stand_for_gigabytes_are_refused(tmp_path: Path) -> None:
+def test_compressed_records_that_expand_to_gigabytes_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "tasks.jsonl.gz"
     path.write_bytes(gzip.compress(b"x" * 140_000_000, 1))
     with pytest.raises(SpecError, match="looks like a zip bomb"):

@@ -1,4 +1,4 @@
-"""Rendering examples, and finding those that stand in a prompt."""
+"""Rendering of examples, and detection of examples inside a prompt."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aigo_bridge.jsonl_spec import TaskSpec, few_shot_block, load_fixtures, rend
 pytestmark = pytest.mark.usefixtures("own_heap")
 
 
-def test_examples_stand_before_the_prompt_each_followed_by_a_blank_line() -> None:
+def test_examples_precede_the_prompt_and_end_with_a_blank_line() -> None:
     task = made(
         prompt="3 + 3 =",
         few_shot_examples=[
@@ -25,21 +25,21 @@ def test_examples_stand_before_the_prompt_each_followed_by_a_blank_line() -> Non
 
 
 @pytest.mark.parametrize("task", load_fixtures(), ids=lambda task: task.task_id)
-def test_a_record_is_rendered_as_its_task(task: TaskSpec) -> None:
-    """A runner that holds parsed lines needs no task object."""
+def test_record_and_task_render_the_same_prompt(task: TaskSpec) -> None:
+    """A runner with parsed lines needs no task object."""
     record = task.to_record()
 
     assert render(record) == render(task)
     assert render({**record, "few_shot_examples": []}) == task.prompt
 
 
-def test_without_examples_the_prompt_is_all() -> None:
+def test_text_without_examples_is_the_prompt() -> None:
     assert render(made(few_shot_examples=None)) == made().prompt
 
 
 @settings(deadline=None)
 @given(tasks())
-def test_the_text_ends_in_the_prompt_and_begins_with_the_first_example(task: TaskSpec) -> None:
+def test_text_starts_with_the_first_example_and_ends_with_the_prompt(task: TaskSpec) -> None:
     text = render(task)
     assert text.endswith(task.prompt)
     assert text.startswith((task.few_shot_examples or (task,))[0].prompt)
@@ -73,7 +73,7 @@ NONE = [
 
 
 @pytest.mark.parametrize(("prompt", "line"), BLOCKS)
-def test_a_solved_example_before_the_next_question_is_a_block(prompt: str, line: int) -> None:
+def test_solved_example_before_the_question_is_a_few_shot_block(prompt: str, line: int) -> None:
     assert few_shot_block(prompt) == line
 
 
@@ -82,7 +82,7 @@ def test_open_questions_options_and_dialogues_are_not_few_shot_blocks(prompt: st
     assert few_shot_block(prompt) is None
 
 
-def test_input_and_output_specify_programs() -> None:
+def test_input_output_pairs_of_code_tasks_are_not_few_shot_blocks() -> None:
     prompt = "Square it.\nInput: 2\nOutput: 4\nInput: 3\nOutput: 9"
     assert few_shot_block(prompt) == 3
     assert few_shot_block(prompt, "code_exec") is None
@@ -92,7 +92,7 @@ def test_input_and_output_specify_programs() -> None:
     "prompt",
     ["A: x\n" * 100_000, "Q: " * 200_000, "Q:" + " " * 500_000 + "A", "#" * 500_000, "q\t" * 250_000 + ":::"],
 )
-def test_a_hostile_prompt_costs_time_in_proportion_to_its_length(prompt: str) -> None:
+def test_search_time_for_a_hostile_prompt_is_linear(prompt: str) -> None:
     started = time.process_time()
     few_shot_block(prompt)
     assert time.process_time() - started < 5

@@ -1,4 +1,4 @@
-"""Post-process rules and metrics; expected numbers are counted by hand."""
+"""Post-process rules and metrics. Expected values are computed by hand."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ FENCE = "```"
         ("extract_first_line", "a\u2028b\nc", "a\u2028b"),
     ],
 )
-def test_post_process(rule: str, text: str, expected: str) -> None:
+def test_post_process_rule_returns_the_expected_text(rule: str, text: str, expected: str) -> None:
     assert post_process(rule, text) == expected
 
 
 @settings(deadline=None)
 @given(st.sampled_from(POST_PROCESS_RULES), st.text())
-def test_rules_are_deterministic_and_settle(rule: str, text: str) -> None:
+def test_post_process_rules_are_deterministic_and_idempotent(rule: str, text: str) -> None:
     once = post_process(rule, text)
     assert post_process(rule, text) == once
     if rule not in ("extract_code_block", "lower"):
         assert post_process(rule, once) == once
 
 
-def test_other_rules_are_refused() -> None:
+def test_unknown_post_process_rule_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown post-process rule 'trim'"):
         post_process("trim", "a")
 
@@ -85,7 +85,9 @@ def test_other_rules_are_refused() -> None:
         ("bleu_4", "a b c d", ["a b", "c d", "a b c d"], 1.0),
     ],
 )
-def test_metric(metric: str, prediction: str, targets: list[str], expected: float) -> None:
+def test_metric_score_has_the_expected_value(
+    metric: str, prediction: str, targets: list[str], expected: float
+) -> None:
     assert metric_score(metric, prediction, targets) == pytest.approx(expected, abs=1e-12)
 
 
@@ -98,7 +100,7 @@ SCORED = [name for name in METRIC_NAMES if name != "code_exec"]
     st.text(max_size=30),
     st.lists(st.text(min_size=1, max_size=30), min_size=1, max_size=3),
 )
-def test_scores_lie_between_0_and_1(metric: str, prediction: str, targets: list[str]) -> None:
+def test_scores_are_between_0_and_1(metric: str, prediction: str, targets: list[str]) -> None:
     assert 0.0 <= metric_score(metric, prediction, targets) <= 1.0
 
 
@@ -108,7 +110,7 @@ def test_scores_lie_between_0_and_1(metric: str, prediction: str, targets: list[
     st.text(max_size=30),
     st.lists(st.text(min_size=1, max_size=30), min_size=1, max_size=4),
 )
-def test_the_best_target_wins(metric: str, prediction: str, targets: list[str]) -> None:
+def test_score_is_the_maximum_over_the_targets(metric: str, prediction: str, targets: list[str]) -> None:
     assert metric_score(metric, prediction, targets) == max(
         metric_score(metric, prediction, [target]) for target in targets
     )
@@ -119,7 +121,7 @@ def test_the_best_target_wins(metric: str, prediction: str, targets: list[str]) 
     st.lists(st.text(alphabet="abc 1.", max_size=20), min_size=1, max_size=3),
     st.text(alphabet="abc 1.", max_size=20),
 )
-def test_rouge_l_on_english_is_the_reference_implementation(targets: list[str], prediction: str) -> None:
+def test_rouge_l_on_english_matches_the_reference_implementation(targets: list[str], prediction: str) -> None:
     from rouge_score.rouge_scorer import RougeScorer  # type: ignore[import-untyped]  # it has no types
 
     scorer = RougeScorer(["rougeL"])
@@ -127,12 +129,12 @@ def test_rouge_l_on_english_is_the_reference_implementation(targets: list[str], 
     assert metric_score("rouge_l", prediction, targets) == expected
 
 
-def test_code_is_never_run_here() -> None:
+def test_metric_score_does_not_execute_code() -> None:
     with pytest.raises(NotImplementedError, match="only in a sandbox"):
         metric_score("code_exec", "print(1)", ["assert True"])
 
 
-def test_other_metrics_and_missing_targets_are_refused() -> None:
+def test_unknown_metrics_and_missing_targets_are_refused() -> None:
     with pytest.raises(ValueError, match="unknown metric 'bleu'"):
         metric_score("bleu", "a", ["a"])
     with pytest.raises(ValueError, match="no targets"):

@@ -1,4 +1,4 @@
-"""Files of task records where a task is asked for: the task that `convert` writes, planned, explained and exported without being written."""
+"""Record files as tasks: planned, explained and exported like the task that `convert` writes."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def planned(path: Path, **origin: Any) -> Any:
     return plan(PlanOrigin(task=str(path), **origin))
 
 
-def test_a_file_is_planned_as_the_task_that_convert_writes(aigo: Run, tmp_path: Path) -> None:
-    """The same digest: task, rows and trials, so the numbers are of one and the same task."""
+def test_record_file_and_converted_task_have_the_same_plan(aigo: Run, tmp_path: Path) -> None:
+    """The digest of task, rows and trials is the same, so the metrics belong to the same task."""
     assert aigo("convert", fixture_file(), "--out", "written").code == 0
 
     direct, converted = planned(fixture_file()), planned(tmp_path / "written")
@@ -52,7 +52,7 @@ def test_a_file_is_planned_as_the_task_that_convert_writes(aigo: Run, tmp_path: 
     )
 
 
-def test_a_folder_and_a_shipped_name_lead_to_the_records(tmp_path: Path) -> None:
+def test_records_are_found_by_folder_and_by_shipped_name(tmp_path: Path) -> None:
     assert planned(fixture_file().parent).digest == planned(fixture_file()).digest
     assert planned(Path("aigo_tasks/jsonl-fixture")).digest == planned(fixture_file()).digest
     with pytest.raises(UsageError, match=r"has no task\.yaml and no tasks\.jsonl"):
@@ -76,7 +76,7 @@ def test_a_folder_and_a_shipped_name_lead_to_the_records(tmp_path: Path) -> None
         ("one.yaml", f"{LINE}\n{json.dumps(record(task_id='z'))}\n", "one"),
     ],
 )
-def test_records_are_known_by_their_name_or_their_content(
+def test_record_files_are_recognized_by_name_or_content(
     tmp_path: Path, name: str, content: str | bytes, key: str
 ) -> None:
     made = planned(written(tmp_path / name, content))
@@ -116,7 +116,7 @@ def test_run_and_validate_report_the_same_invalid_record_files(
         (("validate", name), 1),
     ):
         if name == "r.tasklog.jsonl" and verb[0] == "validate":
-            continue  # there it is right
+            continue  # correct in this place
         done = aigo(*verb)
         told = done.err + done.out
         assert done.code == code, verb
@@ -127,7 +127,7 @@ def test_run_and_validate_report_the_same_invalid_record_files(
 
 
 @pytest.mark.engine
-def test_bad_records_are_refused_unless_they_may_be_left_out(aigo: Run, tmp_path: Path) -> None:
+def test_invalid_records_are_refused_unless_bad_tasks_are_allowed(aigo: Run, tmp_path: Path) -> None:
     written(tmp_path / "t.jsonl", f"{LINE}\n{{\n{BAD}\n{json.dumps(record(task_id='c'))}\n")
 
     with pytest.raises(SpecError) as caught:
@@ -144,14 +144,14 @@ def test_bad_records_are_refused_unless_they_may_be_left_out(aigo: Run, tmp_path
     assert made.num_invalid == 2
     assert {issue.severity for issue in made.warnings} == {"warning"}
     assert made.warnings[-1].message == "2 of 4 records are invalid and skipped"
-    # The evidence keeps it: the number is not of all records.
+    # The evidence records it, because the metric does not cover all records.
     assert made.task.description == "2 tasks of t.jsonl; 2 of 4 records are invalid and skipped"
     for verb in (("explain",), ("export", "--to", "inspect", "--out", "x")):
         assert aigo(verb[0], "t.jsonl", *verb[1:]).code == 2
         assert aigo(verb[0], "t.jsonl", *verb[1:], "--allow-bad-tasks").code == 3
 
 
-def test_a_file_of_bad_records_alone_is_refused_with_all_of_them_counted(aigo: Run) -> None:
+def test_file_with_only_invalid_records_is_refused_with_their_count(aigo: Run) -> None:
     done = aigo("run", fixture_file("tasks_bad.jsonl"), "--model", "none", "--allow-bad-tasks")
 
     assert done.code == 2
@@ -159,7 +159,7 @@ def test_a_file_of_bad_records_alone_is_refused_with_all_of_them_counted(aigo: R
     assert "22 errors" in done.err
 
 
-def test_of_very_many_problems_the_first_are_shown(aigo: Run, tmp_path: Path) -> None:
+def test_only_the_first_of_many_problems_are_shown(aigo: Run, tmp_path: Path) -> None:
     written(tmp_path / "t.jsonl", f"{LINE}\n" + f"{BAD}\n" * 200)
 
     done = aigo("explain", "t.jsonl")
@@ -171,7 +171,7 @@ def test_of_very_many_problems_the_first_are_shown(aigo: Run, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("verb", ["upgrade", "generate"])
-def test_other_verbs_know_lines_of_json_from_a_broken_bracket(aigo: Run, tmp_path: Path, verb: str) -> None:
+def test_json_lines_are_not_reported_as_an_unclosed_bracket(aigo: Run, tmp_path: Path, verb: str) -> None:
     written(tmp_path / "t.jsonl", f"{LINE}\n{LINE}\n")
 
     done = aigo(verb, "t.jsonl", *(("--out", "x.jsonl") if verb == "generate" else ()))
@@ -182,7 +182,7 @@ def test_other_verbs_know_lines_of_json_from_a_broken_bracket(aigo: Run, tmp_pat
 
 
 @pytest.mark.parametrize("verb", ["run", "explain"])
-def test_options_that_records_do_not_have_are_refused(aigo: Run, tmp_path: Path, verb: str) -> None:
+def test_options_that_do_not_apply_to_records_are_refused(aigo: Run, tmp_path: Path, verb: str) -> None:
     written(tmp_path / "t.jsonl", LINE)
     (tmp_path / "run.yaml").write_text(
         "evaluation: {key: e, display_name: E, description: '', task_specifications: []}\n"
@@ -202,8 +202,8 @@ def test_options_that_records_do_not_have_are_refused(aigo: Run, tmp_path: Path,
 
 @pytest.mark.engine
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_an_export_holds_the_task_of_the_records(aigo: Run, tmp_path: Path, engine: str) -> None:
-    """The packed files give the same plan, without the file of records."""
+def test_export_contains_the_task_of_the_records(aigo: Run, tmp_path: Path, engine: str) -> None:
+    """The packed files give the same plan without the record file."""
     lines = fixture_file().read_text().splitlines()
     path = written(tmp_path / "my.jsonl", "\n".join(line for line in lines if '"code_exec"' not in line))
     digest = planned(path).digest
@@ -216,7 +216,7 @@ def test_an_export_holds_the_task_of_the_records(aigo: Run, tmp_path: Path, engi
     assert (tmp_path / "hosted" / "my" / "task" / "my.yaml").is_file()
 
 
-def test_explain_shows_the_prompt_as_it_is_rendered(aigo: Run) -> None:
+def test_explain_shows_the_rendered_prompt_of_a_record(aigo: Run) -> None:
     done = aigo("explain", fixture_file(), "--json", "-n", 20)
 
     assert done.code == 0, done.err

@@ -1,4 +1,4 @@
-"""Metrics against numbers computed by hand, and the laws they keep."""
+"""Metrics compared with values computed by hand, and their mathematical properties."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def compute(scores: Sequence[Mapping[str, Any]], **spec: Any) -> MetricResult:
 
 
 def over(kind: str, *values: Any, **spec: Any) -> MetricResult:
-    """A metric over the values of one score `x`."""
+    """Return a metric over the values of one score `x`."""
     return compute([{"x": value} for value in values], type=kind, field="x", **spec)
 
 
@@ -54,14 +54,16 @@ def over(kind: str, *values: Any, **spec: Any) -> MetricResult:
         ("std_dev", (5,), "x_std_dev", 0.0),
     ],
 )
-def test_numbers_computed_by_hand(kind: str, values: tuple[Any, ...], name: str, number: float) -> None:
+def test_metric_equals_the_value_computed_by_hand(
+    kind: str, values: tuple[Any, ...], name: str, number: float
+) -> None:
     result = over(kind, *values)
     assert list(result.values) == [name]
     assert result.values[name] == pytest.approx(number, rel=1e-15)
     assert result.problem is None
 
 
-def test_a_metric_may_have_a_name_of_its_own() -> None:
+def test_metric_may_have_a_custom_name() -> None:
     assert over("mean", 1.0, name="accuracy").values == {"accuracy": 1.0}
     assert over("weighted_average", "a", weights={"a": 2.0}, name="points").values == {"points": 2.0}
 
@@ -75,7 +77,7 @@ def test_missing_values_are_skipped_and_counted_but_never_zero(kind: str) -> Non
 
 
 @pytest.mark.parametrize("kind", ["mean", "min", "max", "std_dev", "frequency"])
-def test_without_values_the_metric_has_a_reason_instead_of_a_number(kind: str) -> None:
+def test_metric_without_values_has_a_reason(kind: str) -> None:
     for values in ((), (None,), (NAN, None)):
         result = over(kind, *values)
         assert result.values == {}
@@ -99,13 +101,13 @@ def test_one_non_numeric_value_leaves_the_metric_without_a_value(kind: str, wron
 
 @pytest.mark.parametrize("kind", ["mean", "min", "max", "std_dev"])
 @pytest.mark.parametrize("values", [(10**400, 1.5), (10**400,), (2**63, 1.0, 2**64), (1e308, -1e308, 1e308)])
-def test_huge_numbers_never_stop_the_evidence(kind: str, values: tuple[float, ...]) -> None:
+def test_huge_numbers_give_a_finite_value_or_a_problem(kind: str, values: tuple[float, ...]) -> None:
     result = over(kind, *values)
     assert all(math.isfinite(value) for value in result.values.values())
     assert bool(result.values) == (result.problem is None)
 
 
-def test_a_message_about_a_huge_text_is_short() -> None:
+def test_huge_text_is_truncated_in_the_message() -> None:
     assert len(over("mean", "x" * 1_000_000).problem or "") < 200
     labels = [f"label {number}" for number in range(1000)]
     assert len(over("weighted_average", *labels, weights={"a": 1.0}).problem or "") < 500
@@ -125,7 +127,7 @@ def test_the_mean_is_between_minimum_and_maximum(values: list[float], missing: l
 
 
 @given(st.lists(finite, min_size=1), st.randoms(use_true_random=False))
-def test_the_order_of_the_samples_changes_nothing(values: list[float], random: Any) -> None:
+def test_metrics_do_not_depend_on_the_sample_order(values: list[float], random: Any) -> None:
     shuffled = list(values)
     random.shuffle(shuffled)
     for kind in ("mean", "min", "max", "std_dev"):
@@ -141,7 +143,7 @@ def test_frequencies_add_up_to_one(values: list[Any]) -> None:
 
 
 @given(st.lists(st.floats(min_value=-1e6, max_value=1e6), min_size=2), st.floats(-1e6, 1e6))
-def test_moving_all_numbers_moves_the_mean_and_not_the_deviation(values: list[float], by: float) -> None:
+def test_adding_a_constant_shifts_the_mean_but_not_the_deviation(values: list[float], by: float) -> None:
     moved = [value + by for value in values]
     assert over("mean", *moved).values["x_mean"] == pytest.approx(
         over("mean", *values).values["x_mean"] + by, abs=1e-6
@@ -151,7 +153,7 @@ def test_moving_all_numbers_moves_the_mean_and_not_the_deviation(values: list[fl
     )
 
 
-def test_frequencies_tell_apart_what_prints_differently() -> None:
+def test_frequencies_distinguish_values_that_print_differently() -> None:
     assert over("frequency", "en", "de", "en", None, True, 1).values == {
         "x_en": 0.4,
         "x_de": 0.2,
@@ -160,7 +162,7 @@ def test_frequencies_tell_apart_what_prints_differently() -> None:
     }
 
 
-def test_weights_are_averaged_over_the_labels_given() -> None:
+def test_weighted_average_ignores_missing_labels() -> None:
     weights = {"good": 1, "fair": 0.5, "poor": -1}
     result = over("weighted_average", "good", "fair", "fair", None, "poor", weights=weights)
     assert result.values == {"x_weighted_average": 0.25}
@@ -190,7 +192,7 @@ def test_ratios_are_computed_from_summed_counts() -> None:
     assert compute(scores, type="f1_score", name="f", **fields).values == {"f": 18 / 21}
 
 
-def test_a_sample_that_lacks_one_count_is_in_no_sum() -> None:
+def test_sample_without_one_of_the_counts_is_excluded() -> None:
     scores: list[dict[str, Any]] = [
         {"tp": 3, "fp": 1},
         {"tp": 100},
@@ -220,13 +222,13 @@ def test_ratios_without_samples_have_a_reason() -> None:
     assert "gives: tp" in str(compute([{"tp": 1}], type="f1_score", **COUNTS).problem)
 
 
-def test_a_field_may_have_any_name() -> None:
+def test_score_field_may_have_any_name() -> None:
     result = compute([{"pass^3": 0.5}], type="mean", field="pass^3")
     assert result.values == {"pass^3_mean": 0.5}
 
 
 @pytest.mark.parametrize("kind", ["mean", "std_dev", "frequency"])
-def test_a_hundred_thousand_samples_are_quick(kind: str) -> None:
+def test_metric_over_a_hundred_thousand_samples_is_fast(kind: str) -> None:
     import time
 
     scores = [{"x": number / 7} for number in range(100_000)]
@@ -265,7 +267,7 @@ def multiclass(scores: Sequence[Mapping[str, Any]]) -> MetricResult:
 COUNTED = rows([("yes", "yes")] * 3 + [("no", "yes")] + [("yes", "no")] * 2 + [("no", "no")] * 4)
 
 
-def test_binary_numbers_computed_by_hand() -> None:
+def test_binary_classification_equals_the_values_computed_by_hand() -> None:
     result = binary(COUNTED)
     assert result.values == {"accuracy": 7 / 10, "precision": 3 / 4, "recall": 3 / 5, "f1_score": 6 / 9}
     assert (result.num_used, result.num_skipped, result.problem) == (10, 0, None)
@@ -277,7 +279,7 @@ def test_binary_numbers_computed_by_hand() -> None:
 @pytest.mark.parametrize(
     "other", [("maybe", "yes"), ("yes", "maybe"), (None, "yes"), ("yes", math.nan), ("Yes", "yes")]
 )
-def test_a_sample_with_neither_answer_is_left_out_and_counted(other: tuple[Any, Any]) -> None:
+def test_sample_with_neither_answer_is_skipped_and_counted(other: tuple[Any, Any]) -> None:
     result = binary([*COUNTED, *rows([other]), {"gt": "yes"}])
     assert result.values == binary(COUNTED).values
     assert (result.num_used, result.num_skipped) == (10, 2)
@@ -286,11 +288,11 @@ def test_a_sample_with_neither_answer_is_left_out_and_counted(other: tuple[Any, 
 @pytest.mark.parametrize(
     ("value", "answer"), [(True, "true"), (True, "True"), (1.0, "1"), (1.0, "1.0"), (1, "1"), ("1", "1")]
 )
-def test_values_match_the_usual_spellings_of_an_answer(value: Any, answer: str) -> None:
+def test_values_match_common_spellings_of_the_answer(value: Any, answer: str) -> None:
     assert binary(rows([(value, answer)]), positive=answer, negative="0").values["accuracy"] == 1.0
 
 
-def test_a_boolean_is_not_a_number_here() -> None:
+def test_boolean_and_number_are_different_answers() -> None:
     assert binary(rows([(True, 1)]), positive="1", negative="0").values == {}
 
 
@@ -301,25 +303,25 @@ def test_precision_without_predictions_is_zero_with_a_reason() -> None:
 
 
 @pytest.mark.parametrize("compute", [binary, multiclass])
-def test_without_samples_the_metric_has_no_value(compute: Any) -> None:
+def test_metric_without_samples_has_no_value(compute: Any) -> None:
     result = compute([])
     assert result.values == {}
     assert result.problem is not None
 
 
-def test_a_field_that_no_score_has_is_named() -> None:
+def test_missing_score_field_is_named() -> None:
     result = binary([{"truth": "yes", "pred": "yes"}])
     assert result.problem == "no sample has a score 'gt'; the scorer gives: pred, truth"
     assert multiclass([{"gt": "a"}]).problem == "no sample has a score 'pred'; the scorer gives: gt"
 
 
-def test_only_other_answers_give_no_value() -> None:
+def test_samples_with_only_other_answers_give_no_value() -> None:
     result = binary(rows([("a", "b")]))
     assert (result.values, result.num_used, result.num_skipped) == ({}, 0, 1)
     assert result.problem == "no sample has 'yes' or 'no' in both fields"
 
 
-def test_multiclass_numbers_computed_by_hand() -> None:
+def test_multiclass_classification_equals_the_values_computed_by_hand() -> None:
     result = multiclass(rows([("a", "a"), ("a", "b"), ("b", "b"), ("b", "b"), ("c", "a")]))
     assert result.values == {
         "accuracy": 3 / 5,
@@ -351,7 +353,7 @@ def test_labels_of_every_type_are_compared_as_text() -> None:
     ]
 
 
-def test_a_class_called_macro_keeps_its_numbers() -> None:
+def test_class_named_macro_keeps_its_metrics() -> None:
     result = multiclass(rows([("macro", "macro"), ("a", "a"), ("a", "macro")]))
     assert result.values["macro_precision"] == 1 / 2
     assert "averages over classes are left out" in str(result.problem)
@@ -362,7 +364,7 @@ def test_missing_labels_are_skipped_and_counted() -> None:
     assert (result.values["accuracy"], result.num_used, result.num_skipped) == (1.0, 1, 2)
 
 
-def test_a_hundred_thousand_labels_of_their_own_need_no_square_of_memory() -> None:
+def test_memory_is_not_quadratic_in_the_number_of_labels() -> None:
     result = multiclass([{"gt": number, "pred": number + 1} for number in range(20_000)])
     assert result.values["accuracy"] == 0.0
     assert result.problem is not None
@@ -375,7 +377,9 @@ PAIRS = st.lists(
 
 
 @given(PAIRS)
-def test_values_are_shares_and_samples_are_all_accounted_for(pairs: list[tuple[Any, Any]]) -> None:
+def test_classification_values_are_proportions_and_all_samples_are_counted(
+    pairs: list[tuple[Any, Any]],
+) -> None:
     for result in (binary(rows(pairs)), multiclass(rows(pairs))):
         assert all(0.0 <= value <= 1.0 for value in result.values.values())
         assert result.num_used + result.num_skipped == len(pairs)
@@ -384,7 +388,9 @@ def test_values_are_shares_and_samples_are_all_accounted_for(pairs: list[tuple[A
 
 
 @given(PAIRS, st.randoms())
-def test_the_order_of_samples_does_not_matter(pairs: list[tuple[Any, Any]], random: Random) -> None:
+def test_classification_does_not_depend_on_the_sample_order(
+    pairs: list[tuple[Any, Any]], random: Random
+) -> None:
     shuffled = list(pairs)
     random.shuffle(shuffled)
     assert binary(rows(pairs)) == binary(rows(shuffled))
@@ -392,7 +398,7 @@ def test_the_order_of_samples_does_not_matter(pairs: list[tuple[Any, Any]], rand
 
 
 @given(st.lists(st.tuples(st.sampled_from(["yes", "no"]), st.sampled_from(["yes", "no"])), min_size=1))
-def test_binary_is_multiclass_seen_from_the_positive_answer(pairs: list[tuple[str, str]]) -> None:
+def test_binary_metrics_equal_multiclass_metrics_of_the_positive_answer(pairs: list[tuple[str, str]]) -> None:
     two, many = binary(rows(pairs)).values, multiclass(rows(pairs)).values
     assert two["accuracy"] == many["accuracy"]
     for name in ("precision", "recall", "f1_score"):
@@ -417,7 +423,7 @@ def returning(host: SnippetHost, expression: str) -> MetricResult:
     return compute_metric(metric(f"def compute_metrics(scores): return {expression}"), SCORES, host=host)
 
 
-def test_it_sees_sample_scores_and_gives_numbers(host: SnippetHost) -> None:
+def test_metric_snippet_receives_sample_scores_and_returns_numbers(host: SnippetHost) -> None:
     source = """
         from latticeflow.core.dtypes import SampleScore
 
@@ -429,7 +435,7 @@ def test_it_sees_sample_scores_and_gives_numbers(host: SnippetHost) -> None:
     assert result == MetricResult({"total": 4.0, "count": 2}, 2, 0)
 
 
-def test_it_may_be_async(host: SnippetHost) -> None:
+def test_metric_snippet_may_be_async(host: SnippetHost) -> None:
     source = """
         import asyncio
 
@@ -440,7 +446,7 @@ def test_it_may_be_async(host: SnippetHost) -> None:
     assert compute_metric(metric(source), SCORES, host=host).values == {"count": 2}
 
 
-def test_it_sees_metadata_and_model_calls_where_they_are_given(host: SnippetHost) -> None:
+def test_metric_snippet_receives_metadata_and_model_calls(host: SnippetHost) -> None:
     exchange = DirectModelIO(
         direct_input=ModelEndpointInput(body="{}"),
         direct_output=ModelEndpointOutput(body="hello", status_code=200),
@@ -455,7 +461,7 @@ def test_it_sees_metadata_and_model_calls_where_they_are_given(host: SnippetHost
     assert result.values == {"weight": 5, "letters": 5}
 
 
-def test_without_samples_it_is_called_with_an_empty_list(host: SnippetHost) -> None:
+def test_metric_snippet_without_samples_receives_an_empty_list(host: SnippetHost) -> None:
     source = "def compute_metrics(scores): return {'count': len(scores)}"
     assert compute_metric(metric(source), [], host=host) == MetricResult({"count": 0}, 0, 0)
 
@@ -480,7 +486,7 @@ def test_without_samples_it_is_called_with_an_empty_list(host: SnippetHost) -> N
         ("{'a': 10**400}", "the numbers are too large to compute with"),
     ],
 )
-def test_a_metric_that_fails_has_no_value_and_says_why(
+def test_failing_metric_snippet_has_no_value_and_a_reason(
     host: SnippetHost, expression: str, problem: str
 ) -> None:
     result = returning(host, expression)
@@ -489,7 +495,7 @@ def test_a_metric_that_fails_has_no_value_and_says_why(
     assert str(result.problem).startswith(problem)
 
 
-def test_a_value_that_is_not_finite_is_left_out_and_named(host: SnippetHost) -> None:
+def test_non_finite_metric_value_is_dropped_and_reported(host: SnippetHost) -> None:
     result = returning(host, "{'a': 1, 'b': float('nan'), 'c': None, 'd': float('inf')}")
     assert result.values == {"a": 1}
     assert (
@@ -498,18 +504,18 @@ def test_a_value_that_is_not_finite_is_left_out_and_named(host: SnippetHost) -> 
     )
 
 
-def test_a_boolean_is_a_number_in_metrics(host: SnippetHost) -> None:
+def test_boolean_result_of_a_metric_snippet_is_a_number(host: SnippetHost) -> None:
     values = returning(host, "{'passed': True}").values
     assert values == {"passed": 1}
     assert type(values["passed"]) is int
 
 
-def test_a_snippet_without_the_function_says_what_it_must_define(host: SnippetHost) -> None:
+def test_snippet_without_the_function_is_reported_with_the_expected_name(host: SnippetHost) -> None:
     result = compute_metric(metric("def total(scores): return {}"), SCORES, host=host)
     assert "must define a function `compute_metrics`; it defines total" in str(result.problem)
 
 
-def test_without_a_worker_it_is_not_run() -> None:
+def test_metric_snippet_without_a_worker_is_not_run() -> None:
     result = compute_metric(metric("def compute_metrics(scores): return {'a': 1}"), SCORES)
     assert (result.values, result.num_skipped) == ({}, 2)
     assert "no worker process" in str(result.problem)

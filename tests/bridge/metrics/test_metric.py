@@ -21,28 +21,28 @@ def python_scorer(**fields: Any) -> Scorer:
 
 
 @pytest.mark.parametrize("kind", ["string_equals", "string_equals_mcqa", "model_as_a_judge_classifier"])
-def test_right_and_wrong_give_an_accuracy(kind: str) -> None:
+def test_correctness_scorers_have_accuracy_as_default_metric(kind: str) -> None:
     (metric,) = default_metrics(kind, [])
     assert metric.model_dump(exclude_none=True) == {"type": "mean", "field": "is_correct", "name": "accuracy"}
 
 
-def test_judges_and_labelers_have_their_own() -> None:
+def test_judges_and_labelers_have_their_default_metrics() -> None:
     assert [metric.type for metric in default_metrics("model_as_a_judge_scorer", [])] == ["mean"]
     assert [metric.type for metric in default_metrics("labeler_via_model", [])] == ["frequency"]
 
 
-def test_authors_scores_give_a_mean_for_every_number() -> None:
+def test_python_scorer_has_a_mean_for_every_numeric_score() -> None:
     scores = [{"text": "x", "length": 3}, {"length": 4, "polite": True, "list": [1], "none": None}]
     metrics = default_metrics("python", scores)
     assert [getattr(metric, "field", None) for metric in metrics] == ["length", "polite"]
 
 
-def test_an_empty_list_means_no_metrics_and_null_the_defaults() -> None:
+def test_empty_metric_list_means_no_metrics_and_null_means_defaults() -> None:
     assert metrics_of(python_scorer(metrics=[]), [{"x": 1}]) == ()
     assert len(metrics_of(python_scorer(metrics=None), [{"x": 1}])) == 1
 
 
-def test_keys_are_types_numbered_where_taken() -> None:
+def test_default_metric_key_is_the_type_with_a_number_if_taken() -> None:
     metrics = METRICS.validate_python(
         [
             {"type": "mean", "field": "a"},
@@ -54,7 +54,7 @@ def test_keys_are_types_numbered_where_taken() -> None:
     assert metric_keys(metrics) == ("mean", "mean_2", "mean_3", "top")
 
 
-def test_given_scorer_keys_come_before_made_ones() -> None:
+def test_explicit_scorer_keys_take_precedence_over_default_keys() -> None:
     scorers = SCORERS.validate_python(
         [
             {"type": "string_equals", "ground_truth": "a"},

@@ -1,4 +1,4 @@
-"""Action rules: which samples stay out of the metrics, and why."""
+"""Action rules: samples that are excluded from the metrics, and the reasons."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def selects(op: str, expression: str, *, operand: dict[str, Any] | None = None, 
 
 
 @pytest.mark.parametrize("rules", [None, (), []])
-def test_without_rules_nothing_is_excluded(rules: Any) -> None:
+def test_samples_are_not_excluded_without_rules(rules: Any) -> None:
     assert excluded(rules, {}, None, {}) == Exclusion()
     assert not Exclusion().excluded
 
 
-def test_the_published_rules_work() -> None:
+def test_rules_of_the_published_page_select_the_right_samples() -> None:
     assert selects("equals", "{{ scores.language_labeller.label }}", operand={"value": "OTHER"})
     assert selects("in", "{{ sample.sample_id }}", operand={"values": ["3", "6"]}, sample_id=3)
     assert not selects("in", "{{ sample.sample_id }}", operand={"values": ["3", "6"]}, sample_id=4)
@@ -57,7 +57,7 @@ def test_the_published_rules_work() -> None:
     assert not selects("is_true", "{{ sample.is_holdout }}", is_holdout="false")
 
 
-def test_every_rule_that_selects_leaves_a_record_in_the_order_of_the_task() -> None:
+def test_matching_rules_are_recorded_in_task_order() -> None:
     result = apply(
         rule("is_true", "{{ sample.a }}", key="second"),
         rule("is_true", "{{ sample.b }}", key="never"),
@@ -90,7 +90,7 @@ def test_scores_are_compared_as_numbers() -> None:
     assert selects("is_true", "{{ scores['judge'].checked }}")
 
 
-def test_the_solvers_output_can_be_looked_at() -> None:
+def test_rule_can_read_the_solver_output() -> None:
     output = SolverTrace(trace=Trace(items=[]), raw_outputs=[], direct_ios=[])
     output.append_user_message("Stop.")
     asks = rule("equals", "{{ solver_output.trace.get_last_user_text() }}", value="Stop.")
@@ -115,7 +115,7 @@ OUTPUTS = {
 
 
 @pytest.mark.parametrize("kind", OUTPUTS)
-def test_an_output_equals_the_text_that_it_prints(kind: str) -> None:
+def test_output_equals_its_printed_text(kind: str) -> None:
     output = trace_that_says(*([chat_output("Yes.")] if kind == "several calls" else []), OUTPUTS[kind])
     expression = "{{ solver_output.output }}"
     printed = SampleTemplate(expression + "!").render(solver_output=output).removesuffix("!")
@@ -153,7 +153,7 @@ def test_outputs_are_compared_as_their_printed_text() -> None:
     assert not apply(rule("is_false", "{{ solver_output.output }}"), output=yes).excluded
 
 
-def test_a_rule_that_fails_is_an_error_of_stage_action_and_the_others_still_count() -> None:
+def test_failing_rule_is_an_action_error_and_other_rules_still_apply() -> None:
     result = apply(
         rule("greater_than", "{{ sample.text }}", key="broken", value=3),
         rule("equals", "{{ sample.text }}", key="fine", value="a"),

@@ -1,4 +1,4 @@
-"""Names of metrics: unique, as short as they can be, the same in every order of the results."""
+"""Metric names are unique, as short as possible, and independent of the order of results."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ def number(name: str, **parts: str) -> MetricIdentity:
     return MetricIdentity(parts.pop("scorer", "s"), parts.pop("metric", "m"), name, **parts)
 
 
-def test_a_single_name_is_not_qualified() -> None:
+def test_unique_metric_name_is_not_qualified() -> None:
     assert metric_labels([number("accuracy", score="x", reducer="max")]) == ["accuracy"]
 
 
-def test_the_part_that_differs_qualifies_a_name() -> None:
+def test_metric_name_is_qualified_with_the_part_that_differs() -> None:
     assert metric_labels([number("mean", score="fluency"), number("mean", score="relevance")]) == [
         "mean (fluency)",
         "mean (relevance)",
@@ -32,7 +32,7 @@ def test_the_part_that_differs_qualifies_a_name() -> None:
     ]
 
 
-def test_several_parts_are_named_if_one_is_not_enough() -> None:
+def test_metric_name_is_qualified_with_several_parts_if_needed() -> None:
     numbers = [number("mean", score=score, reducer=reducer) for score in "ab" for reducer in ("max", "mode")]
 
     assert metric_labels(numbers) == ["mean (a, max)", "mean (a, mode)", "mean (b, max)", "mean (b, mode)"]
@@ -45,14 +45,14 @@ IDENTITIES = st.builds(
 
 
 @given(st.lists(IDENTITIES, unique=True, max_size=12))
-def test_different_numbers_have_different_names(identities: list[MetricIdentity]) -> None:
+def test_different_metrics_have_different_names(identities: list[MetricIdentity]) -> None:
     labels = metric_labels(identities)
 
     assert len(set(labels)) == len(identities)
     assert metric_labels(identities[::-1]) == labels[::-1]
 
 
-def test_a_standard_error_belongs_to_the_number_of_its_score() -> None:
+def test_standard_error_is_matched_to_the_metric_of_its_score() -> None:
     numbers = [
         number("accuracy", reducer="mean", kind="accuracy"),
         number("stderr", reducer="mean", kind="stderr"),

@@ -1,4 +1,4 @@
-"""Reducers of Inspect give the numbers that Inspect itself gives."""
+"""Reducers give the same values as in Inspect."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VALUES = st.one_of(
 
 @pytest.mark.parametrize("name", NAMES)
 @given(values=st.lists(VALUES, min_size=1, max_size=6))
-def test_a_reducer_gives_the_number_of_inspects_own(name: str, values: list[Any]) -> None:
+def test_reducer_gives_the_same_value_as_inspect(name: str, values: list[Any]) -> None:
     ours = reducer(name)
     (inspects,) = create_reducers([name])
     expected = inspects([Score(value=value) for value in values]).value
@@ -34,7 +34,7 @@ def test_a_reducer_gives_the_number_of_inspects_own(name: str, values: list[Any]
 
 
 @pytest.mark.parametrize("name", ["collect", "majority", "mine", "at_least", "pass_at_x", "at_least_3_more"])
-def test_other_reducers_are_not_known(name: str) -> None:
+def test_unknown_reducers_are_not_supported(name: str) -> None:
     assert reducer(name) is None
 
 

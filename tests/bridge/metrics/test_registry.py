@@ -1,4 +1,4 @@
-"""A type of metric is one record and one row: what is read, checked, computed and exported asks its record."""
+"""A metric type is one class and one row, which reading, validation, computation and export use."""
 
 from __future__ import annotations
 
@@ -51,20 +51,20 @@ def test_every_metric_that_a_scorer_may_have_can_be_computed() -> None:
     assert set(METRIC_TYPES) == set(METRICS.values())
 
 
-def test_of_every_metric_the_native_form_or_the_reason_why_not_is_known() -> None:
+def test_every_metric_has_a_native_form_or_a_reason() -> None:
     assert set(native.METRICS) == set(METRICS)
     assert all(bool(form.code) != bool(form.reason) for form in native.METRICS.values())
 
 
 @pytest.mark.parametrize("spec", METRICS.values())
-def test_the_scores_that_a_metric_reads_are_fields_of_it(spec: Any) -> None:
+def test_score_fields_are_the_field_options_of_the_metric(spec: Any) -> None:
     names = {name for name in spec.model_fields if "field" in name}
     assert set(spec.score_fields) == names
 
 
 @pytest.mark.engine
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
-def test_a_new_type_of_metric_is_computed(engine: str, aigo: Run, written: Path, tmp_path: Path) -> None:
+def test_new_metric_type_is_computed(engine: str, aigo: Run, written: Path, tmp_path: Path) -> None:
     rules = tmp_path / "model.rules"
     rules.write_text('{"default": true, "reply": "a"}\n')
     command = ("run", written, "--engine", engine, "--model", f"scripted/{rules}", "--out", tmp_path / "out")
@@ -75,7 +75,7 @@ def test_a_new_type_of_metric_is_computed(engine: str, aigo: Run, written: Path,
     assert (metric["metric_type"], metric["values"]) == ("at_least", {"is_correct_at_least": 0.5})
 
 
-def test_it_is_checked_as_it_is_written(aigo: Run, written: Path) -> None:
+def test_new_metric_type_is_validated(aigo: Run, written: Path) -> None:
     assert aigo("validate", written).code == 0
     wrong = aigo("validate", with_metric(written, bound=float("inf"), field="is_corect"))
     assert wrong.code == 1
@@ -87,12 +87,12 @@ def test_it_is_checked_as_it_is_written(aigo: Run, written: Path) -> None:
     assert "'type': 'at_least' is an aigo-bridge extension" in strict.out + strict.err
 
 
-def test_it_is_explained(aigo: Run, written: Path) -> None:
+def test_new_metric_type_is_shown_by_explain(aigo: Run, written: Path) -> None:
     assert "field: is_correct, bound: 1" in aigo("explain", written).out
 
 
 @pytest.mark.engine
-def test_it_is_a_gap_of_native_code(aigo: Run, written: Path, tmp_path: Path) -> None:
+def test_new_metric_type_is_a_gap_in_native_export(aigo: Run, written: Path, tmp_path: Path) -> None:
     export = aigo("export", written, "--to", "inspect", "--native", "--out", tmp_path / "out")
     assert "at_least)" in export.out + export.err
     assert "no native equivalent" in export.out + export.err

@@ -1,4 +1,4 @@
-"""Scores over trials: the worked examples of AI GO's page, the rules, the laws."""
+"""Scores over trials: the examples of the AI GO page, rules and mathematical properties."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def over(values: list[Any], *entries: ScoreOfTrials) -> TrialScores:
 PAGE = [True, False, True, False, True]
 
 
-def test_the_worked_examples() -> None:
+def test_aggregators_give_the_values_of_the_published_example() -> None:
     result = over(PAGE, entry("pass@k", k=5), entry("pass^k", k=5), entry("mean"), entry("min"), entry("max"))
     assert result.values == {
         "x": 0.6,
@@ -52,22 +52,22 @@ def test_the_worked_examples() -> None:
     assert result.problems == ()
 
 
-def test_an_aggregated_score_may_have_a_name_of_its_own() -> None:
+def test_aggregated_score_may_have_a_custom_name() -> None:
     assert over(PAGE, entry("pass^k", k=3, name="pass^3")).values == {
         "x": 0.6,
         "pass^3": pytest.approx(0.216),
     }
 
 
-def test_a_name_that_is_the_scores_own_replaces_the_mean() -> None:
+def test_aggregate_with_the_name_of_the_score_replaces_the_mean() -> None:
     assert over(PAGE, entry("max", name="x")).values == {"x": 1}
 
 
-def test_right_and_wrong_as_numbers_pass_like_booleans() -> None:
+def test_zero_and_one_pass_like_booleans() -> None:
     assert over([1.0, 0.0, 1, 0, True], entry("pass@k", k=5)).values["x.pass@5"] == pytest.approx(0.98976)
 
 
-def test_without_aggregators_numbers_get_their_mean_and_texts_nothing() -> None:
+def test_default_aggregate_is_the_mean_of_numbers_only() -> None:
     trials = [
         {"n": 1, "b": True, "text": "a", "mixed": 1, "some": 2.0, "list": [1]},
         {"n": 4, "b": False, "text": "a", "mixed": "a", "list": [1]},
@@ -75,14 +75,14 @@ def test_without_aggregators_numbers_get_their_mean_and_texts_nothing() -> None:
     assert aggregate_trials(trials).values == {"n": 2.5, "b": 0.5, "some": 2.0}
 
 
-def test_failed_trials_are_left_out_of_means_and_of_p() -> None:
+def test_failed_trials_are_excluded_from_means_and_pass_rates() -> None:
     trials = [{"x": True}, None, {"x": False}, None]
     result = aggregate_trials(trials, [entry("pass@k", k=2)])
     assert result.values == {"x": 0.5, "x.pass@2": 0.75}
 
 
 @pytest.mark.parametrize("missing", [None, math.nan])
-def test_a_missing_score_is_left_out_like_a_failed_trial(missing: float | None) -> None:
+def test_missing_score_is_excluded_like_a_failed_trial(missing: float | None) -> None:
     assert over([True, missing, False], entry("pass@k", k=2)).values == {"x": 0.5, "x.pass@2": 0.75}
 
 
@@ -95,18 +95,18 @@ def test_a_score_that_is_null_in_every_trial_stays_null() -> None:
     assert over([None, None], entry("mean")) == TrialScores({"x": None})
 
 
-def test_the_scores_of_a_single_trial_are_taken_as_they_are() -> None:
+def test_scores_of_a_single_trial_are_kept_unchanged() -> None:
     trial = {"x": True, "text": "a", "list": [1], "none": None}
     result = aggregate_trials([trial], [entry("pass^k", k=3, name="pass^3")])
     assert result.values == {**trial, "pass^3": 1.0}
     assert result.values["x"] is True
 
 
-def test_one_of_several_trials_that_succeeded_is_still_a_mean() -> None:
+def test_one_successful_trial_of_several_gives_a_mean() -> None:
     assert aggregate_trials([None, {"x": True, "text": "a"}]).values == {"x": 1.0}
 
 
-def test_aggregators_of_other_scorers_scores_are_skipped() -> None:
+def test_aggregators_of_other_scores_are_skipped() -> None:
     assert over([True, True], entry("mean", score="elsewhere")) == TrialScores({"x": 1.0})
 
 
@@ -120,7 +120,7 @@ def test_aggregators_of_other_scorers_scores_are_skipped() -> None:
         ([10**400, 1], entry("mean"), "`mean` of 'x': the numbers are too large to compute with"),
     ],
 )
-def test_a_score_that_cannot_be_aggregated_has_a_reason(
+def test_score_that_cannot_be_aggregated_has_a_reason(
     values: list[Any], aggregator: ScoreOfTrials, problem: str
 ) -> None:
     result = over(values, aggregator)
@@ -133,22 +133,22 @@ def test_a_score_that_cannot_be_aggregated_has_a_reason(
     ("values", "is_number"),
     [([math.inf, 1], True), ([-math.inf, math.inf], True), (["a", 1], True), (["a", "b"], False)],
 )
-def test_a_score_without_an_aggregate_is_named(values: list[Any], is_number: bool) -> None:
-    """Only a number's absence is a problem of the sample: labels have no mean."""
+def test_score_without_an_aggregate_is_reported(values: list[Any], is_number: bool) -> None:
+    """Only a missing number is a problem of the sample, because labels have no mean."""
     result = over(values)
     assert result.values == {}
     assert result.missing["x"].is_number is is_number
     assert len(result.problems) == is_number
 
 
-def test_an_aggregate_under_the_plain_name_fills_its_place() -> None:
+def test_missing_aggregate_with_the_name_of_the_score_is_recorded() -> None:
     assert over(["a", "b"], entry("pass@k", k=2, name="x")).missing["x"].is_number
     assert over([1, math.nan], entry("max", name="x")).missing == {}
 
 
 @pytest.mark.parametrize("kind", ["mean", "min", "max", "std_dev", "frequency"])
-def test_no_metric_leaves_a_sample_out_silently(kind: str) -> None:
-    """A number over the samples that happen to have an aggregate would be a wrong one."""
+def test_metric_without_the_aggregate_of_a_sample_has_a_problem(kind: str) -> None:
+    """A value over only those samples that have an aggregate would be wrong."""
     metric = TypeAdapter(Metric).validate_python({"type": kind, "field": "x"})
     odd = NoAggregate("`mean` of 'x' found inf", is_number=True)
     scores: list[dict[str, Any]] = [{"x": 1.0}, {"x": odd}]
@@ -162,7 +162,7 @@ def test_no_metric_leaves_a_sample_out_silently(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["binary-classification", "multiclass-classification"])
 @pytest.mark.parametrize("missing", ["gt", "pred"])
-def test_labels_over_trials_are_not_separate_classes(kind: str, missing: str) -> None:
+def test_labels_that_cannot_be_aggregated_are_not_a_class(kind: str, missing: str) -> None:
     answers = {"positive_answer": "a", "negative_answer": "b"} if kind.startswith("binary") else {}
     metric = TypeAdapter(Metric).validate_python(
         {"type": kind, "field_gt": "gt", "field_pred": "pred", **answers}
@@ -173,7 +173,7 @@ def test_labels_over_trials_are_not_separate_classes(kind: str, missing: str) ->
     assert "labels cannot be aggregated" in str(result.problem)
 
 
-def test_two_aggregators_of_one_name_must_agree() -> None:
+def test_different_aggregators_with_the_same_name_are_a_problem() -> None:
     result = over(PAGE, entry("min", name="y"), entry("max", name="y"))
     assert result.problems == ("several aggregators give a score 'y'",)
     assert result.values["y"] is None
@@ -191,19 +191,19 @@ def test_the_mean_is_between_minimum_and_maximum(values: list[Any]) -> None:
 
 
 @given(st.lists(st.booleans(), min_size=2, max_size=10), st.integers(1, 20))
-def test_all_of_k_is_never_likelier_than_any_of_k(values: list[bool], k: int) -> None:
+def test_pass_hat_k_is_at_most_pass_at_k(values: list[bool], k: int) -> None:
     result = over(values, entry("pass@k", k=k), entry("pass^k", k=k)).values
     assert 0.0 <= result[f"x.pass^{k}"] <= result["x"] + 1e-12
     assert result["x"] - 1e-12 <= result[f"x.pass@{k}"] <= 1.0
 
 
 @given(st.floats(0, 1), st.integers(1, 50))
-def test_at_least_one_passes_unless_all_fail(share: float, k: int) -> None:
+def test_pass_at_k_is_the_complement_of_all_failures(share: float, k: int) -> None:
     assert pass_at_k(share, k) == pytest.approx(1 - pass_hat_k(1 - share, k))
 
 
 @given(NUMBERS, st.randoms())
-def test_the_order_of_trials_does_not_matter(values: list[Any], random: Random) -> None:
+def test_aggregates_do_not_depend_on_the_trial_order(values: list[Any], random: Random) -> None:
     shuffled = list(values)
     random.shuffle(shuffled)
     entries = (entry("mean"), entry("min"), entry("max"))
@@ -211,12 +211,12 @@ def test_the_order_of_trials_does_not_matter(values: list[Any], random: Random) 
 
 
 @given(NUMBERS)
-def test_failed_trials_change_nothing(values: list[Any]) -> None:
+def test_aggregates_ignore_failed_trials(values: list[Any]) -> None:
     trials = [{"x": value} for value in values]
     assert aggregate_trials([None, *trials, None]).values == aggregate_trials(trials).values
 
 
-def test_the_worked_example_of_the_spread() -> None:
+def test_spread_equals_the_published_example() -> None:
     runs = [{"accuracy": value} for value in (2 / 3, 1, 2 / 3, 1, 2 / 3)]
     spread = metrics_over_runs(runs)["accuracy"]
     assert spread.mean == pytest.approx(0.8)
@@ -225,11 +225,11 @@ def test_the_worked_example_of_the_spread() -> None:
     assert spread.num_used == 5
 
 
-def test_the_worked_example_of_the_agreement() -> None:
+def test_agreement_equals_the_published_example() -> None:
     assert agreement([0, 1, 0, 1, 0]) == 0.6
 
 
-def test_every_metric_has_its_own_spread_under_any_name() -> None:
+def test_every_metric_has_a_separate_spread() -> None:
     runs = [{("s", "mean"): 1.0, ("s", "max"): 2}, {("s", "mean"): 3.0}]
     assert metrics_over_runs(runs) == {
         ("s", "mean"): RunSpread(2.0, math.sqrt(2), 2),
@@ -238,13 +238,13 @@ def test_every_metric_has_its_own_spread_under_any_name() -> None:
 
 
 @pytest.mark.parametrize("missing", [None, math.nan])
-def test_a_run_without_the_value_is_left_out(missing: float | None) -> None:
+def test_run_without_the_value_is_excluded_from_the_spread(missing: float | None) -> None:
     runs: list[dict[str, float | None]] = [{"m": 1.0}, {"m": missing}, {}, {"m": 1.0}]
     assert metrics_over_runs(runs) == {"m": RunSpread(1.0, 0.0, 2)}
     assert metrics_over_runs([{"m": missing}]) == {}
 
 
-def test_without_runs_there_is_nothing() -> None:
+def test_spread_without_runs_is_empty() -> None:
     assert metrics_over_runs([]) == {}
     assert score_agreements([]) == {}
 
@@ -266,11 +266,13 @@ def test_a_spread_too_large_for_a_float_is_unknown() -> None:
         ([], None),
     ],
 )
-def test_agreement_is_the_share_of_the_most_frequent_value(values: list[Any], share: float | None) -> None:
+def test_agreement_is_the_proportion_of_the_most_frequent_value(
+    values: list[Any], share: float | None
+) -> None:
     assert agreement(values) == share
 
 
-def test_agreement_of_every_score_of_a_sample() -> None:
+def test_agreement_is_computed_for_every_score() -> None:
     runs = [{"a": 1.0, "b": "x"}, None, {"a": 0.0, "c": None}, {"a": 1.0, "b": "x"}]
     assert score_agreements(runs) == {"a": 2 / 3, "b": 1.0}
 
@@ -279,7 +281,9 @@ VALUES = st.lists(st.none() | st.booleans() | st.integers(0, 3) | st.sampled_fro
 
 
 @given(VALUES, st.randoms())
-def test_agreement_is_a_share_and_knows_no_order(values: list[Any], random: Random) -> None:
+def test_agreement_is_a_proportion_and_does_not_depend_on_the_order(
+    values: list[Any], random: Random
+) -> None:
     share = agreement(values)
     assert share is None or 0 < share <= 1
     shuffled = list(values)
@@ -288,7 +292,7 @@ def test_agreement_is_a_share_and_knows_no_order(values: list[Any], random: Rand
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=10), st.randoms())
-def test_the_spread_is_not_negative_and_knows_no_order(values: list[float], random: Random) -> None:
+def test_spread_is_not_negative_and_does_not_depend_on_the_order(values: list[float], random: Random) -> None:
     spread = metrics_over_runs([{"m": value} for value in values])["m"]
     assert spread.std is not None
     assert spread.std >= 0
@@ -299,5 +303,5 @@ def test_the_spread_is_not_negative_and_knows_no_order(values: list[float], rand
 
 
 @given(st.floats(-1e6, 1e6), st.integers(2, 6))
-def test_runs_that_agree_have_no_spread(value: float, count: int) -> None:
+def test_equal_runs_have_a_spread_of_zero(value: float, count: int) -> None:
     assert metrics_over_runs([{"m": value}] * count) == {"m": RunSpread(value, 0.0, count)}
