@@ -285,7 +285,7 @@ def _show_flips(
     screen.print(Text(f"{name_of(metric.label)}: {flips_text(flips)}", style="bold"))
     for sample in flipped_samples(comparison, flips, count):
         arrow = "wrong → right" if sample.is_gain else "right → wrong"
-        screen.print(f"  {arrow}  {name_of(str(sample.base_id))}", markup=False)
+        screen.print(f"  {arrow}: sample {name_of(str(sample.base_id))}", markup=False)
         for side, answer in (("base", sample.base_answer), ("new", sample.new_answer)):
             screen.print(
                 f"    {side:5}{'no answer to show' if answer is None else one_line(answer, 100)}",
