@@ -95,7 +95,7 @@ def test_combined_rows_are_selected_together(aigo: Run, beside: Path, echo: str)
     assert data["questions"]["sample_id"] == data["my-answers"]["sample_id"] == sample["sample_id"]
 
 
-def test_combined_datasets_of_different_length_are_refused(aigo: Run, beside: Path, echo: str) -> None:
+def test_mismatched_combined_datasets_are_reported(aigo: Run, beside: Path, echo: str) -> None:
     (beside / "my-answers.csv").write_text("a,sample_id\nyes,y\nno,x\n")
     swapped = aigo("run", "t.yaml", "--model", echo)
     (beside / "my-answers.csv").write_text("a,sample_id\nyes,x\n")

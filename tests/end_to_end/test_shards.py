@@ -89,7 +89,7 @@ def test_sharded_task_is_shown_and_written_as_one_run(folder: Path, aigo: Run) -
     assert "6 of 7 samples scored, 1 failed" in shown.out
 
 
-def test_policies_of_a_sharded_run_file_apply_to_the_merged_run(folder: Path, aigo: Run) -> None:
+def test_merged_shards_of_a_run_file_equal_one_run(folder: Path, aigo: Run) -> None:
     """Repeated runs, trials and policies, from two shards."""
     whole = aigo("run", "run.yaml", "--out", "whole", "--json", "--fail-on-error", "2")
     for number in (1, 2):

@@ -1,4 +1,4 @@
-"""Commands that tests run, and where they find things."""
+"""Commands that tests run, and paths of their inputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENVIRONMENT = dict(os.environ)
 
 @dataclass(frozen=True)
 class Finished:
-    """A command that has ended."""
+    """Finished command."""
 
     code: int
     out: str
@@ -28,7 +28,7 @@ class Finished:
 
     @property
     def json(self) -> Any:
-        """What it printed, as JSON."""
+        """Return the output as JSON."""
         return orjson.loads(self.out)
 
 

@@ -1,4 +1,4 @@
-"""What a reader of a page does: types its commands, one after the other, in one shell."""
+"""Reader of a page who types its commands in one shell."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LASTING = ("source ", "export ")
 
 
 class Reader:
-    """Somebody with a shell in a folder."""
+    """Reader with a shell in a folder."""
 
     def __init__(
         self, folder: Path, *, activated: bool = True, elsewhere: Mapping[str, str] | None = None, **env: str
@@ -53,7 +53,7 @@ class Reader:
         """Whether a command of this project was typed; later ones are forked."""
 
     def run(self, command: str) -> str:
-        """What a command prints. It has to succeed."""
+        """Return the output of a command that must succeed."""
         for text, own in self._elsewhere.items():
             command = command.replace(text, own)
         if command.startswith(_LASTING):
@@ -85,7 +85,7 @@ class Reader:
         return done.stdout
 
     def python(self, code: str) -> str:
-        """What a program prints."""
+        """Return the output of a program."""
         done = subprocess.run(
             [sys.executable, "-c", code],
             cwd=self._folder,
@@ -99,7 +99,7 @@ class Reader:
 
 
 def squeezed(text: str) -> list[str]:
-    """Lines without the padding of tables."""
+    """Return lines without the padding of tables."""
     return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
 
 
@@ -131,6 +131,6 @@ def type_in(text: str, reader: Reader, folder: Path, *, task: Path | None = None
 
 
 def _timeless(text: str) -> list[str]:
-    """Without what no two runs have in common."""
+    """Return the output without values that differ in every run."""
     lines = [line for line in text.splitlines() if not line.startswith(("seconds per sample", "native log"))]
     return squeezed("\n".join(lines))

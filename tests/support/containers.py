@@ -32,7 +32,7 @@ INSIDE = "AIGO_CONTAINER"
 
 @dataclass(frozen=True)
 class Container:
-    """What is different from the machine at hand."""
+    """Differences from the current machine."""
 
     capabilities: tuple[str, ...] | None = None
     """Of root; `None`: all."""
@@ -67,7 +67,7 @@ TESTED = {
 
 @cache
 def own_processes() -> tuple[str, ...]:
-    """The words before a command that give it a process table of its own, as each container has; empty where none can be had."""
+    """Return the prefix of a command that gives it its own process table, or an empty list."""
     words = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         return ()
@@ -75,7 +75,7 @@ def own_processes() -> tuple[str, ...]:
 
 
 def command(container: Container, *words: str, alone: bool = False) -> list[str]:
-    """Runs a command in such an environment; alone: with its own processes only, if that can be had."""
+    """Run a command in such an environment; `alone`: only with its own processes, if possible."""
     here = str(Path(__file__).resolve())
     inner = list(words)
     if os.geteuid() == 0:
@@ -97,7 +97,7 @@ def command(container: Container, *words: str, alone: bool = False) -> list[str]
 
 
 def missing(container: Container) -> str | None:
-    """Why there can be no such environment here; `None` if there can."""
+    """Return why the environment is not available, or `None`."""
     if sys.platform != "linux":
         return "it needs Linux"
     if os.geteuid() != 0:
@@ -113,7 +113,7 @@ def missing(container: Container) -> str | None:
 
 
 def available() -> dict[str, Container]:
-    """Those that can be had here."""
+    """Return the available environments."""
     return {name: container for name, container in CONTAINERS.items() if missing(container) is None}
 
 
@@ -139,7 +139,7 @@ def open_installation() -> None:
 
 
 def take_away(names: set[str]) -> None:
-    """Make system calls fail, for this process and what it starts, as they do on older kernels and in containers."""
+    """Make system calls fail for this process and its children, like on older kernels and in containers."""
     clone, unshare, setns = (56, 272, 308) if os.uname().machine == "x86_64" else (220, 97, 268)
     not_there, not_permitted, allowed = 0x00050000 | 38, 0x00050000 | 1, 0x7FFF0000
     program = [(0x20, 0, 0, 0)]
@@ -167,13 +167,13 @@ def take_away(names: set[str]) -> None:
 
 
 def run_tests() -> int:
-    """Run tests in each environment of `TESTED` that can be had, as many at once as there are cores; 1 if one fails."""
+    """Run tests in each available environment of `TESTED`, one on each core; return 1 if one fails."""
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         return 0 if all(list(pool.map(_right, TESTED))) else 1
 
 
 def _right(name: str) -> bool:
-    """Whether the tests of an environment pass, or it cannot be had; what they say stays together."""
+    """Return whether the tests of an environment pass or it is not available; print their output together."""
     if (reason := missing(CONTAINERS[name])) is not None:
         print(f"== {name}\nNOT TESTED: {reason}", flush=True)
         return True

@@ -38,14 +38,14 @@ class Budgets:
 
 
 def budgets(path: Path = BUDGETS) -> Budgets:
-    """The committed budgets."""
+    """Return the committed budgets."""
     table = tomllib.loads(path.read_text("utf-8"))
     return Budgets(table["suite"], table["test"], table["unit"], table["reasons"])
 
 
 @dataclass(eq=False)
 class Durations:
-    """The plugin: workers measure, the process that collects their reports judges."""
+    """Pytest plugin: workers measure, and the collecting process compares with the budgets."""
 
     limits: Budgets = field(default_factory=budgets)
     each: bool = True
@@ -111,7 +111,7 @@ class Durations:
 
 
 def without_parameters(test: str) -> str:
-    """A test's name without its parameters, and without the group of tests that stay in one process."""
+    """Return a test name without its parameters and process group."""
     return re.split(r"[\[@]", test, maxsplit=1)[0]
 
 
@@ -128,7 +128,7 @@ def is_nightly(test: str) -> bool:
 
 
 def is_unit(item: pytest.Item) -> bool:
-    """Whether `make unit` runs a test."""
+    """Return whether `make unit` runs a test."""
     marks = {mark.name for mark in item.iter_markers()}
     return (TESTS / "bridge") in item.path.parents and not marks & {"engine", "slow", "nightly"}
 

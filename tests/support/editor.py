@@ -69,19 +69,19 @@ class Editor:
         return await asyncio.wait_for(answer, SECONDS)
 
     def processor_seconds(self) -> float:
-        """What the process that talks to the editor has used; those that look at files are others."""
+        """Return the CPU seconds of the server process without its workers."""
         server = self.client._server
         assert server is not None
         fields = Path(f"/proc/{server.pid}/stat").read_text("utf-8").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def request(self, method: str, params: dict[str, Any]) -> Awaitable[Any]:
-        """Ask what is not in the protocol."""
+        """Send a request that is not part of the protocol."""
         answer: Awaitable[Any] = self.client.protocol.send_request_async(method, params)  # type: ignore[no-untyped-call]
         return answer
 
     def place(self, name: str, marked: str) -> lsp.TextDocumentPositionParams:
-        """The place of the cursor in a text, in UTF-16 (or what `client` has agreed on)."""
+        """Return the cursor position in a text, in UTF-16 (or the encoding agreed with `client`)."""
         before = marked[: marked.index(CURSOR)]
         line, column = before.count("\n"), before.rpartition("\n")[2]
         encoding = "utf-16-le"
@@ -110,7 +110,7 @@ class Editor:
         return [(Path(str(uris.to_fs_path(each.uri))).name, each.range.start.line) for each in answer]
 
     def applied(self, edit: lsp.WorkspaceEdit) -> dict[str, str]:
-        """The texts of files after a change, by name; columns in UTF-16."""
+        """Return the texts of files after a change, by name; columns are in UTF-16."""
         texts: dict[str, str] = {}
         for uri, edits in (edit.changes or {}).items():
             path = Path(str(uris.to_fs_path(uri)))
@@ -158,5 +158,5 @@ async def editor(
 
 
 def in_editor(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run the work of one test."""
+    """Run the steps of one test."""
     asyncio.run(work())

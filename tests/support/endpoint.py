@@ -1,4 +1,4 @@
-"""An OpenAI-compatible endpoint for tests: real HTTP, scripted answers, every request kept."""
+"""OpenAI-compatible endpoint for tests: real HTTP, scripted answers, and all requests recorded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Raw:
-    """A response byte for byte."""
+    """Response given byte by byte."""
 
     chunks: tuple[bytes, ...]
     """Sent one after the other, as an HTTP stream."""
@@ -34,14 +34,14 @@ Answer = Callable[[Any], tuple[int, dict[str, Any]] | Raw]
 
 
 def events(*pieces: Any, done: bool = True, **raw: Any) -> Raw:
-    """Server-sent events, one chunk each; with the mark that closes a chat completion."""
+    """Return server-sent events, one for each chunk, with the end mark of a chat completion."""
     lines = [piece if isinstance(piece, str) else json.dumps(piece) for piece in pieces]
     chunks = [f"data: {line}\n\n".encode() for line in [*lines, *(["[DONE]"] if done else [])]]
     return Raw(tuple(chunks), headers={"Content-Type": "text/event-stream"}, **raw)
 
 
 def delta(text: str | None = None, *, finish: str | None = None, **fields: Any) -> dict[str, Any]:
-    """A piece of a streamed chat completion."""
+    """Return a chunk of a streamed chat completion."""
     content = {} if text is None else {"content": text}
     choice = {"index": 0, "delta": {**content, **fields}, "finish_reason": finish}
     return {"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "local", "choices": [choice]}
@@ -50,7 +50,7 @@ def delta(text: str | None = None, *, finish: str | None = None, **fields: Any) 
 def completion(
     text: str, *, prompt_tokens: int = 11, completion_tokens: int = 3, **message: Any
 ) -> dict[str, Any]:
-    """The body of a successful answer."""
+    """Return the body of a successful answer."""
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",
@@ -72,7 +72,7 @@ def completion(
 
 
 class Endpoint:
-    """A server whose `answer` can be set by the test."""
+    """Server whose `answer` is set by the test."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.requests: list[Any] = []
@@ -145,11 +145,11 @@ class Endpoint:
                     self.wfile.write(b"0\r\n\r\n")
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name it overrides
-                """Quiet."""
+                """Print nothing."""
 
         class Server(ThreadingHTTPServer):
             def handle_error(self, request: object, client_address: object) -> None:
-                """Quiet: handshakes that are meant to fail do."""
+                """Print nothing, because some handshakes fail on purpose."""
 
         self._server = Server(("127.0.0.1", 0), Handler)
         if tls is not None:
@@ -159,11 +159,11 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        """Base URL for clients."""
+        """Return the base URL for clients."""
         return f"{self._scheme}://127.0.0.1:{self._server.server_port}/v1"
 
     def start(self) -> None:
-        """Begin to serve."""
+        """Start the server."""
         self._thread.start()
 
     def stop(self) -> None:

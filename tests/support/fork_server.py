@@ -43,7 +43,7 @@ STREAMS = 4
 
 
 class Children:
-    """Commands under way."""
+    """Running commands."""
 
     def __init__(self) -> None:
         self._running: dict[int, tuple[int, IO[str]]] = {}
@@ -52,7 +52,7 @@ class Children:
     def begin(
         self, sockets: Sequence[socket.socket], request: Mapping[str, Any], streams: Sequence[int]
     ) -> None:
-        """Fork for a command, which inherits none of the sockets."""
+        """Fork for a command without passing the sockets."""
         names = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed when the command has ended
         # A command that ends at once must stand here before its end is heard of.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
@@ -70,7 +70,7 @@ class Children:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
 
     def reap(self, _number: int = 0, _frame: FrameType | None = None) -> None:
-        """Tell of the commands that have ended."""
+        """Report finished commands."""
         while self._running:
             child, status, usage = os.wait4(-1, os.WNOHANG)
             if child == 0:
@@ -84,7 +84,7 @@ class Children:
                 self._ended.append(names)
 
     def learn(self) -> None:
-        """Load what commands that have ended had to load."""
+        """Load the modules that finished commands had to load."""
         ended, self._ended = self._ended, []
         for names in ended:
             with names:
@@ -124,7 +124,7 @@ def closed(listener: socket.socket) -> bool:
 
 
 def received(connection: socket.socket) -> tuple[dict[str, Any] | None, list[int]]:
-    """A request and its files."""
+    """Return a request and its files."""
     size = array.array("i").itemsize
     head, ancillary, _, _ = connection.recvmsg(LENGTH, socket.CMSG_SPACE(STREAMS * size))
     if not head:
@@ -139,7 +139,7 @@ def received(connection: socket.socket) -> tuple[dict[str, Any] | None, list[int
 
 
 def _forked(request: Mapping[str, Any], streams: Sequence[int], names: IO[str]) -> NoReturn:
-    """The command itself, in the forked process."""
+    """Run the command in the forked process."""
     code = 1
     try:
         if request["session"]:
@@ -174,7 +174,7 @@ def _forked(request: Mapping[str, Any], streams: Sequence[int], names: IO[str]) 
 
 
 def _exit_code(words: Sequence[str]) -> int:
-    """Run a Python program as its `#!` line does, and say what it ends with."""
+    """Run a Python program like its `#!` line and return its exit code."""
     program, *_ = sys.argv = list(words)
     sys.path[0] = str(Path(program).parent)
     main = sys.modules["__main__"] = ModuleType("__main__")
@@ -240,7 +240,7 @@ def complete() -> None:
 
 
 def main() -> None:
-    """Serve at the socket that is standard input."""
+    """Serve at the socket that is the standard input."""
     with socket.socket(fileno=os.dup(0)) as listener:
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)

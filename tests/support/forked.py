@@ -61,7 +61,7 @@ LATE = re.compile(
 
 
 class Server:
-    """A process that forks, in an environment that its commands share but for what is read late."""
+    """Forking process whose commands share an environment, except variables that are read late."""
 
     def __init__(self, engine: str, environment: Mapping[str, str], address: str = "") -> None:
         """Connect to the process that serves at an abstract address, or start one there; without an address, start one for this object."""
@@ -107,11 +107,11 @@ class Server:
         return own + self.commands
 
     def disconnect(self) -> None:
-        """Let the process end, as soon as nothing is connected."""
+        """Let the process end when no connection is left."""
         self._connection.close()
 
     def wait(self) -> None:
-        """Wait for the end of the process, if these tests started it."""
+        """Wait for the end of the process if these tests started it."""
         if self._process is not None:
             self._process.wait()
 
@@ -124,7 +124,7 @@ class Server:
 
 
 class Forked(subprocess.Popen[str]):
-    """A command that a server has forked. It is not this process's child: the server tells how it ended."""
+    """Command forked by a server, which reports its exit code because the command is not a child of this process."""
 
     def __init__(self, words: Sequence[str], server: Server, **options: Any) -> None:
         self._server = server
@@ -205,7 +205,7 @@ def start(
 def finished(
     words: Sequence[object], *, timeout: float = 120, **options: Any
 ) -> subprocess.CompletedProcess[str]:
-    """A command that has ended, with what it printed."""
+    """Return a finished command with its output."""
     with start(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options) as process:
         try:
             out, err = process.communicate(timeout=timeout)
@@ -222,7 +222,7 @@ def seconds() -> float:
 
 
 def stop() -> None:
-    """Disconnect from the servers of these tests, and wait for those that were started here: other processes may still use them."""
+    """Disconnect from the servers of these tests and wait for those started here."""
     for server in _SERVERS.values():
         server.disconnect()
     for server in _SERVERS.values():
@@ -230,7 +230,7 @@ def stop() -> None:
 
 
 def _engine(arguments: Sequence[str]) -> str:
-    """The engine whose server serves a command; `parity` runs on both."""
+    """Return the engine whose server runs a command; `parity` uses both."""
     return "lighteval" if arguments[:1] == ["parity"] or "lighteval" in " ".join(arguments) else "inspect"
 
 

@@ -1,4 +1,4 @@
-"""The parts of the front end that come from npm; where they are not installed, tests that need them say so."""
+"""Parts of the front end from npm; tests that need them are skipped with a reason if they are missing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REQUIRED = os.environ.get("AIGO_FRONTEND") == "required"
 
 
 def node() -> str:
-    """The command of Node, with the parts installed."""
+    """Return the Node command if the parts are installed."""
     command = shutil.which("node")
     if command is None:
         _missing("there is no Node here")
@@ -24,7 +24,7 @@ def node() -> str:
 
 
 def part(name: str) -> Path:
-    """A file or folder of what npm has installed."""
+    """Return a file or folder installed by npm."""
     path = FRONTEND / "node_modules" / name
     if not path.exists():
         _missing(f"{name} is not installed: `make frontend` installs the parts of the page")

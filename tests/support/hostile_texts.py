@@ -1,4 +1,4 @@
-"""Texts of strangers that would do something wherever they were taken for more than text."""
+"""Hostile texts that cause damage if they are used as more than text."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _COMMIT = "a" * 40
 
 
 def run_by_inspect(home: Path, answers: dict[str, str], *folders: Path) -> dict[str, Any]:
-    """Name of each task → `samples` (`prompt`, `target`, `scores`) in order, and `metrics` by scorer."""
+    """Return `samples` (`prompt`, `target`, `scores`) in order and `metrics` by scorer, for each task name."""
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("HF_", "INSPECT_"))
     }
@@ -42,7 +42,7 @@ def run_by_inspect(home: Path, answers: dict[str, str], *folders: Path) -> dict[
 
 
 def _put(folder: Path, home: Path) -> str:
-    """Fill the caches with a folder; its name on the Hub."""
+    """Fill the caches with a folder and return its name on the Hub."""
     import yaml
     from datasets.load import configure_builder_class, create_builder_configs_from_metadata_configs  # type: ignore[import-untyped]  # has no types
     from datasets.packaged_modules.json.json import Json  # type: ignore[import-untyped]  # has no types

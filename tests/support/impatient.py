@@ -1,4 +1,4 @@
-"""Calls of models that are made again at once."""
+"""Model calls that are repeated without waiting."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have neither engine wait before a call is made again; the waits of a client of a provider stay."""
+    """Remove the waits of both engines before repeated calls; provider clients keep theirs."""
     import inspect_ai.model._retry
 
     async def at_once(seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Real evals of Inspect whose scores and metrics are of every kind: letters, dictionaries, several scorers, several reducers, groups."""
+"""Real Inspect evals with scores and metrics of every type: letters, dictionaries, several scorers and reducers, groups."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def tasks() -> Iterator[Task]:
 
 
 def evals(folder: Path) -> dict[str, tuple[Path, EvalLog]]:
-    """Run them all; name → the imported result, and the log as Inspect has it."""
+    """Run all evals and return the imported result and the Inspect log by name."""
     logs = run_eval(
         list(tasks()),
         model="none",

@@ -1,4 +1,4 @@
-"""One plan on an engine, with the options of its job and of the run in one call."""
+"""Run one plan on an engine, with job and run options in one call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OF_JOB = {field.name for field in fields(Job)}
 
 
 def job_and_settings(plan: TaskPlan, out: Path, **options: Any) -> tuple[Job, RunSettings]:
-    """A job and the settings of its run; each takes the options that it has."""
+    """Return a job and its run settings, each with its own options."""
     job = Job(plan, **{name: value for name, value in options.items() if name in _OF_JOB})
     settings = {name: value for name, value in options.items() if name not in _OF_JOB}
     return job, RunSettings(out, **settings)

@@ -38,7 +38,7 @@ _STEPS: tuple[tuple[Any, str], ...] = (
 
 
 def _die_before(step: int) -> None:
-    """Kill this process before it takes one more step."""
+    """Kill this process before its next step."""
     left = iter(range(step))
     for owner, name in _STEPS:
         setattr(owner, name, _dying(getattr(owner, name), left))
@@ -59,7 +59,7 @@ def _killed(work: Callable[[], None], step: int) -> None:
 
 
 def _in_child(work: Callable[[], None]) -> bool:
-    """Whether a child came to the end of some work."""
+    """Return whether a child finished its work."""
     child = os.fork()
     if child == 0:
         work()
@@ -76,7 +76,7 @@ def _look(lake: Path) -> None:
 
 
 def main(action: str, place: str, logs: str, first: str, stride: str) -> None:
-    """Kill the work at every `stride`-th step from `first` on, until it comes to its end."""
+    """Kill the work at every `stride`-th step from `first` until it finishes."""
     lake = Path(place)
 
     def work() -> None:

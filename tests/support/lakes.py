@@ -1,4 +1,4 @@
-"""Logs for lakes: small ones of Inspect, each of a run of its own, and the programs that import them."""
+"""Logs for lakes (small Inspect logs with their own runs) and commands that import them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def make_log(
     status: str = "success",
     **spec: Any,
 ) -> Path:
-    """A log of Inspect with some samples, each scored 1."""
+    """Write an Inspect log with some samples, each scored 1."""
     path.parent.mkdir(parents=True, exist_ok=True)
     names = {"task": task, "task_id": run, "model": model}
     with zipfile.ZipFile(path, "w") as archive:
@@ -49,7 +49,7 @@ def _changed(name: str, content: bytes, samples: int, status: str, spec: Mapping
 
 
 def rows(lake: Path, table: str) -> list[dict[str, Any]]:
-    """All rows of a table, as any program that reads Delta tables gets them."""
+    """Return all rows of a table, read like any Delta program."""
     from deltalake import DeltaTable
 
     found = DeltaTable(str(lake / table)).to_pyarrow_table().drop_columns(["by_task", "by_model"])
@@ -57,14 +57,14 @@ def rows(lake: Path, table: str) -> list[dict[str, Any]]:
 
 
 def contents(lake: Path) -> dict[str, list[str]]:
-    """All rows of all tables, in one order."""
+    """Return all rows of all tables in a fixed order."""
     return {table: sorted(map(repr, rows(lake, table))) for table in TABLES}
 
 
 def imported(
     lake: object, *logs: object, jobs: int = 1, **settings: Any
 ) -> tuple[ImportTotals, list[ImportReport]]:
-    """Import logs into a lake, in this process."""
+    """Import logs into a lake in this process."""
     reports: list[ImportReport] = []
     tally = import_into(
         str(lake), pieces_at(map(str, logs)), ImportOptions(jobs=jobs), reports.append, **settings

@@ -1,4 +1,4 @@
-"""What a logger says, whatever other tests' libraries have done to logging in this process."""
+"""Output of a logger, independent of logging changes by other libraries in this process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 @contextmanager
 def heard(name: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Have `caplog` hear a logger itself: frameworks disable loggers, cut them off from the root, or set the root up anew."""
+    """Connect `caplog` to a logger directly, because frameworks disable loggers or reconfigure the root logger."""
     logger = logging.getLogger(name)
     monkeypatch.setattr(logger, "handlers", [*logger.handlers, caplog.handler])
     monkeypatch.setattr(logger, "disabled", False)

@@ -1,4 +1,4 @@
-"""Packages that are not installed, for commands in a process of their own and the processes that those start."""
+"""Simulate missing packages for commands in separate processes and their children."""
 
 from __future__ import annotations
 

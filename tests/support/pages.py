@@ -1,4 +1,4 @@
-"""Markdown pages of this repository, taken apart: sections, blocks of code, links."""
+"""Parser for the Markdown pages of this repository: sections, code blocks, links."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COMMAND = re.compile(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of code."""
+    """Fenced code block."""
 
     kind: str
     """The word behind the fence."""
@@ -34,13 +34,13 @@ class Block:
 
     @property
     def commands(self) -> list[tuple[str, str]]:
-        """What stands behind `$`, with the lines that are shown below it."""
+        """Return the text after each `$` with the lines shown below it."""
         return _COMMAND.findall(self.text)
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, and what stands under it up to the next one of any level."""
+    """Heading and its text up to the next heading of any level."""
 
     title: str
     level: int
@@ -51,13 +51,13 @@ class Section:
 
     @property
     def prose(self) -> str:
-        """The body without its blocks of code."""
+        """Return the body without code blocks."""
         return _FENCE.sub("", self.body)
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page of Markdown."""
+    """Markdown page."""
 
     path: Path
     text: str
@@ -69,12 +69,12 @@ class Page:
 
     @property
     def links(self) -> list[str]:
-        """Targets of all links, outside of code."""
+        """Return the targets of all links outside of code."""
         return _LINK.findall(re.sub(r"`[^`\n]*`", "", _FENCE.sub("", self.text)))
 
     @property
     def anchors(self) -> set[str]:
-        """Names of the headings as GitHub makes them."""
+        """Return the heading anchors that GitHub makes."""
         names: dict[str, int] = {}
         found = set()
         for _, title in _HEADING.findall(_FENCE.sub("", self.text)):
@@ -85,12 +85,12 @@ class Page:
         return found
 
     def anchor(self, title: str) -> str:
-        """The name that a heading of this text gets."""
+        """Return the anchor of a heading."""
         return _slug(title)
 
     @property
     def sections(self) -> list[Section]:
-        """All sections in order."""
+        """Return all sections in order."""
         # A comment in a block of code is no heading: fences are blanked, character by character, to find the places.
         blank = _FENCE.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), self.text)
         places = list(_HEADING.finditer(blank))
@@ -105,7 +105,7 @@ class Page:
         return found
 
     def section(self, title: str, chapter: str | None = None) -> Section:
-        """The section of this title, in a chapter if one is named."""
+        """Return the section with this title, in a chapter if one is given."""
         (found,) = [each for each in self.sections if each.title == title and chapter in (None, each.chapter)]
         return found
 
@@ -117,5 +117,5 @@ def _slug(title: str) -> str:
 
 @cache
 def page(path: Path) -> Page:
-    """The page of a file."""
+    """Read the page of a file."""
     return Page(path, path.read_text(encoding="utf-8"))

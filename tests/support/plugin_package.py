@@ -1,4 +1,4 @@
-"""The example plug-in as an installation leaves it on the path: its package, and the metadata of its distribution."""
+"""The installed example plug-in: its package and the metadata of its distribution."""
 
 from __future__ import annotations
 

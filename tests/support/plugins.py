@@ -1,7 +1,7 @@
-"""Tests see Inspect without inspect-evals' two hundred benchmarks, as most users have it, but for those that ask for them.
+"""Hide the two hundred benchmarks of inspect-evals from Inspect in tests, except those that need them.
 
-Inspect loads whatever package has registered with it, in each process that makes a model: inspect-evals takes as long as Inspect itself. A
-folder before all others has a distribution of the same name that registers nothing; its modules can be imported as ever.
+Inspect loads every registered package in each process that creates a model, and inspect-evals takes as long as Inspect itself. A folder
+early on the path has a distribution with the same name that registers nothing; its modules can still be imported.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ NOTHING_REGISTERED = str(Path(__file__).with_name("nothing_registered"))
 
 
 def hide_benchmarks() -> None:
-    """For this process and those that it starts."""
+    """Hide benchmarks for this process and its children."""
     others = [path for path in sys.path if path != NOTHING_REGISTERED]
     sys.path[:] = [NOTHING_REGISTERED, *others]
     os.environ["PYTHONPATH"] = _search_path(NOTHING_REGISTERED)
@@ -26,5 +26,5 @@ def _search_path(*before: str) -> str:
 
 
 def with_benchmarks(environment: dict[str, str]) -> dict[str, str]:
-    """An environment in which inspect-evals registers its benchmarks."""
+    """Return an environment in which inspect-evals registers its benchmarks."""
     return {**environment, "PYTHONPATH": _search_path()}

@@ -1,4 +1,4 @@
-"""Tasks that tests write down: one model call for each row, judged by some scorers."""
+"""Task definitions for tests: one model call for each row and some scorers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def single_turn(*scorers: dict[str, Any], key: str = "said", question: str = "text") -> dict[str, Any]:
-    """A task that asks what stands in a column of the rows `rows`."""
+    """Return a task that sends a column of the rows `rows`."""
     message = {"role": "user", "content": f"{{{{ sample.{question} }}}}"}
     builder = {"type": "chat_completion", "input_messages": [message]}
     return {

@@ -1,4 +1,4 @@
-"""Small result logs for whatever shows them, made by hand: every kind of thing that a sample can hold."""
+"""Small handmade result logs with every type of sample content."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PIXEL = (
 
 
 def message(role: str, *parts: str | Json) -> Json:
-    """A message of texts and other parts."""
+    """Return a message with texts and other parts."""
     kind = "output_text" if role == "assistant" else "input_text"
     extra: Json = {"annotations": []} if role == "assistant" else {}
     content = [{"type": kind, "text": part, **extra} if isinstance(part, str) else part for part in parts]
@@ -25,7 +25,7 @@ def message(role: str, *parts: str | Json) -> Json:
 
 
 def score(key: str, values: Json, **metadata: Any) -> Json:
-    """What a scorer says of a trial."""
+    """Return a scorer's result for a trial."""
     return {"scorer_key": key, "scorer_purpose": "score", "values": values, "metadata": metadata or None}
 
 
@@ -39,7 +39,7 @@ def trial(
     events: Sequence[Json] = (),
     index: int = 0,
 ) -> Json:
-    """One trial; without items its solver failed."""
+    """Return one trial; without items, its solver has failed."""
     trace: Json = {"items": list(items or ()), "events": list(events), "metadata": {"total_time": 1.25}}
     return {
         "index": index,
@@ -52,7 +52,7 @@ def trial(
 
 
 def sample(*trials: Json, excluded: str | None = None, errors: Sequence[Json] = ()) -> Json:
-    """A sample of trials."""
+    """Return a sample with trials."""
     records = [] if excluded is None else [{"action": "exclude_from_metrics", "rule_key": excluded}]
     return {
         "sample_id": trials[0]["sample_id"],
@@ -66,12 +66,12 @@ def sample(*trials: Json, excluded: str | None = None, errors: Sequence[Json] = 
 
 
 def metric(values: Json, scorer: str = "exact", key: str = "mean", **fields: Any) -> Json:
-    """A metric of a scorer."""
+    """Return a metric of a scorer."""
     return {"values": values, "metric_key": key, "metric_type": "mean", "scorer_key": scorer, **fields}
 
 
 def question(number: int, answer: str, truth: str, **fields: Any) -> Json:
-    """A question with an answer, scored by whether it is the truth."""
+    """Return a question with an answer, scored by correctness."""
     right = score("exact", {"is_correct": float(answer == truth)}, answer_gt=truth, answer_pred=answer)
     items = [message("user", f"Question {number}?"), message("assistant", answer)]
     data = {"question": f"Question {number}?", "gold": truth, "topic": ["rivers", "cities"][number % 2]}
@@ -81,7 +81,7 @@ def question(number: int, answer: str, truth: str, **fields: Any) -> Json:
 def result(
     samples: Sequence[Json], metrics: Sequence[Json] | None = (), *, title: str = "Quiz", **fields: Any
 ) -> Json:
-    """A result log; `fields` of the log take the place of the usual ones."""
+    """Return a result log; `fields` replace the default fields."""
     failed = sum(bool(one["errors"] or any(part["errors"] for part in one["trials"])) for one in samples)
     return {
         "format_version": "v1",
@@ -137,7 +137,7 @@ def result(
 
 
 def write_result(path: Path, log: Json) -> Path:
-    """A result log in a file, found valid."""
+    """Write a result log to a file and validate it."""
     from aigo_bridge.results.validating import validate_log
 
     path.write_bytes(orjson.dumps(log))

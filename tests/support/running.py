@@ -1,4 +1,4 @@
-"""Runs in progress, in processes of their own: how far they are."""
+"""Progress of runs in separate processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATIENCE = 90
 
 
 def finished_samples(log: Path) -> int:
-    """How many samples of a log that is being written are done, and would outlive their process: in its file, or in Inspect's buffer."""
+    """Return the number of finished samples of a growing log that survive its process: in the file or Inspect's buffer."""
     try:
         with zipfile.ZipFile(log) as archive:
             written = sum(name.startswith("samples/") for name in archive.namelist())
@@ -31,7 +31,7 @@ def finished_samples(log: Path) -> int:
 
 
 def wait_until(process: subprocess.Popen[str], holds: Callable[[], bool]) -> None:
-    """Wait for something that a running process is to bring about."""
+    """Wait for a condition caused by a running process."""
     deadline = time.monotonic() + PATIENCE
     while not holds():
         assert process.poll() is None, "the run has ended"

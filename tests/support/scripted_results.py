@@ -1,4 +1,4 @@
-"""Results of shipped tasks without an engine: their rows, answered by their scripted models."""
+"""Results of shipped tasks without an engine: their rows, answered by scripted models."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from aigo_bridge.plan.plan import PlanOrigin
 
 
 class ScriptedModel:
-    """A model by rules, without an engine."""
+    """Rule-based model without an engine."""
 
     def __init__(self, script: Script):
         self._script = script
@@ -39,7 +39,7 @@ class ScriptedModel:
 
     @staticmethod
     def of_rules(rules: Sequence[Mapping[str, Any]], folder: Path) -> ScriptedModel:
-        """The model of some rules, which are written to a file of the folder."""
+        """Return a model of rules, which are written to a file in the folder."""
         file = folder / "rules.jsonl"
         file.write_text("".join(json.dumps(rule) + "\n" for rule in rules))
         return ScriptedModel(load_script(file))
@@ -55,7 +55,7 @@ class ScriptedModel:
 
 
 def scripted_result(folder: Path, file: Path) -> Path:
-    """A result of the task in a folder with its rows as its scripted model answers them; without scores."""
+    """Return a result of a task folder, answered by its scripted model, without scores."""
     origin = PlanOrigin(task=str(folder / "task.yaml"))
     task_plan = plan(origin)
     model = ScriptedModel(load_script(folder / "answers.jsonl"))

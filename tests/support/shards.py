@@ -1,4 +1,4 @@
-"""Small runs in shards on the smallest engine."""
+"""Small sharded runs on the smallest engine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EQUALS = {"type": "string_equals", "ground_truth": "{{ sample.answer }}"}
 
 
 def write_task(folder: Path, *scorers: dict[str, Any], rows: int = 7, **parts: Any) -> PlanOrigin:
-    """A task whose model says the question again, which is the answer of every second row."""
+    """Write a task whose model repeats the question, which is right for every second row."""
     folder.mkdir(parents=True, exist_ok=True)
     lines = [{"text": f"t{number}", "answer": f"t{number}" if number % 2 else "?"} for number in range(rows)]
     (folder / "rows.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -37,7 +37,7 @@ def write_task(folder: Path, *scorers: dict[str, Any], rows: int = 7, **parts: A
 def prepared(
     origin: PlanOrigin, shard: Shard | None = None, *, model: str = "echo", resume: bool = False
 ) -> list[ReadyEvaluation]:
-    """Its evaluation, or the part of a shard, ready to run."""
+    """Return the evaluation, or the part of a shard, ready to run."""
     own = origin if shard is None else replace(origin, shard=str(shard))
     return prepare(evaluations_of(own, cache=None), [ENGINE], ModelChoice(model), resume=resume)
 
@@ -52,7 +52,7 @@ def run_part(
 
 
 def run_parts(origin: PlanOrigin, out: Path, of: int) -> Path:
-    """Run all shards; returns their folder."""
+    """Run all shards and return their folder."""
     for number in range(1, of + 1):
         run_part(origin, out, number, of)
     return out

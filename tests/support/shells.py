@@ -33,7 +33,7 @@ OF_SHELLS = ("PATH", "PWD", "OLDPWD", "SHLVL", "_")
 
 
 class Exchange:
-    """Where the commands of shells arrive; each has a thread, as a pipe may hold several."""
+    """Listener for commands of shells, with a thread for each because a pipe may contain several."""
 
     def __init__(
         self, folder: Path, environment: Mapping[str, str], dropped: Collection[str], stack: ExitStack
@@ -87,7 +87,7 @@ class Exchange:
             line.sendall(str(process.wait()).encode())
 
     def _server(self, words: list[str], variables: Mapping[str, str]) -> Server | None:
-        """One of this exchange, where modules read what is set for all its commands; else that of all tests."""
+        """Return a server of this exchange if modules read its variables, otherwise the shared server."""
         if not self._environment:
             return None
         engine = "lighteval" if "lighteval" in words else "inspect"

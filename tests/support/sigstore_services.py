@@ -37,7 +37,7 @@ _BEGIN = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def token(name: str = "me@example.org", *, issuer: str = PROVIDER, seconds: int = 300) -> str:
-    """A token of an identity, as a provider signs it."""
+    """Return a signed identity token of a provider."""
     now = int(time.time())
     claims = {"iss": issuer, "sub": name, "aud": "sigstore", "iat": now - 10, "exp": now + seconds}
     return jwt.encode(claims, _SECRET, algorithm="HS256")
@@ -56,7 +56,7 @@ def _base64(data: bytes) -> str:
 
 
 def _instance(key: ec.EllipticCurvePrivateKey, url: str) -> dict[str, Any]:
-    """A log as a trusted root names it."""
+    """Return a log as a trusted root describes it."""
     return {
         "baseUrl": url,
         "hashAlgorithm": "SHA2_256",
@@ -71,7 +71,7 @@ def _instance(key: ec.EllipticCurvePrivateKey, url: str) -> dict[str, Any]:
 
 @dataclass
 class Services:
-    """The services with their keys."""
+    """Services with their keys."""
 
     url: str = ""
     authority: ec.EllipticCurvePrivateKey = field(default_factory=_new_key)
@@ -100,7 +100,7 @@ class Services:
         )
 
     def trust(self) -> dict[str, Any]:
-        """The client trust configuration."""
+        """Return the client trust configuration."""
         valid = {"start": _BEGIN.isoformat().replace("+00:00", "Z")}
         service = {"url": self.url, "majorApiVersion": 1, "validFor": valid, "operator": "local"}
         der = self.root.public_bytes(Encoding.DER)
@@ -130,14 +130,14 @@ class Services:
         }
 
     def write_trust(self, file: Path) -> Path:
-        """The client trust configuration as a file."""
+        """Write the client trust configuration to a file."""
         file.write_text(json.dumps(self.trust()))
         return file
 
     # The certificate authority
 
     def certificate(self, bearer: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        """A certificate of ten minutes for whom a token is of, with the receipt of the log of certificates."""
+        """Return a ten-minute certificate for the identity of a token, with the receipt of the certificate log."""
         self.bearers.append(bearer)
         try:
             claims = jwt.decode(bearer, _SECRET, algorithms=["HS256"], audience="sigstore")
@@ -171,7 +171,7 @@ class Services:
         return builder
 
     def _receipt(self, certificate: x509.Certificate) -> bytes:
-        """A signed certificate timestamp (RFC 6962), alone in its list, as an octet string of DER."""
+        """Return a signed certificate timestamp list (RFC 6962) with one entry, as a DER octet string."""
         content = certificate.tbs_certificate_bytes
         begin = struct.pack("!BBQH", 0, 0, now := int(time.time() * 1000), 1)
         issuer = hashlib.sha256(_der(self.authority)).digest()
@@ -185,7 +185,7 @@ class Services:
     # The public log
 
     def enter(self, request: dict[str, Any]) -> dict[str, Any]:
-        """An entry of a signed envelope, with the proof that the log has it."""
+        """Return the log entry of a signed envelope with its inclusion proof."""
         proposed = request["spec"]["proposedContent"]
         envelope = json.loads(proposed["envelope"])
         payload = base64.b64decode(envelope["payload"])
@@ -271,7 +271,7 @@ def _usage(*, certificates: bool) -> x509.KeyUsage:
 
 @contextmanager
 def running() -> Iterator[Services]:
-    """The services, as long as the block lasts."""
+    """Run the services inside the block."""
     services = Services()
 
     class Handler(BaseHTTPRequestHandler):

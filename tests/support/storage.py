@@ -1,4 +1,4 @@
-"""Object storage for tests: S3's own protocol, spoken by moto's server on 127.0.0.1, and a proxy in front of it that fails as networks do."""
+"""Object storage for tests: the S3 protocol of moto's server on 127.0.0.1, and a proxy that simulates network failures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Fault = Callable[[str, str, int], str | None]
 
 
 class S3:
-    """A storage with one bucket."""
+    """Storage with one bucket."""
 
     def __init__(self, address: str):
         import boto3  # type: ignore[import-untyped]  # has no types
@@ -38,7 +38,7 @@ class S3:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables by which programs reach it."""
+        """Return the variables with which programs access the storage."""
         return environment_of(self.address)
 
     def put(self, key: str, content: bytes | str) -> None:
@@ -52,12 +52,12 @@ class S3:
                 self.put(f"{key}/{path.relative_to(folder).as_posix()}", path.read_bytes())
 
     def get(self, key: str) -> bytes:
-        """The content of an object."""
+        """Return the content of an object."""
         content: bytes = self._client.get_object(Bucket=BUCKET, Key=key)["Body"].read()
         return content
 
     def names(self, prefix: str = "") -> list[str]:
-        """All keys that begin so."""
+        """Return all keys with this prefix."""
         return [
             entry["Key"]
             for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
@@ -65,7 +65,7 @@ class S3:
         ]
 
     def take(self, prefix: str, target: Path) -> Path:
-        """All objects below a folder, as files."""
+        """Save all objects of a folder as files."""
         for key in self.names(f"{prefix}/"):
             path = target / key.removeprefix(f"{prefix}/")
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ class S3:
 
 
 def environment_of(address: str) -> dict[str, str]:
-    """Variables by which programs reach a storage."""
+    """Return the variables with which programs access a storage."""
     return {
         "AWS_ENDPOINT_URL": address,
         "AWS_ACCESS_KEY_ID": KEY_ID,
@@ -92,7 +92,7 @@ def environment_of(address: str) -> dict[str, str]:
 
 @contextmanager
 def s3_server() -> Iterator[S3]:
-    """A server, for as long as the block runs."""
+    """Run a server inside the block."""
     from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
@@ -106,7 +106,7 @@ def s3_server() -> Iterator[S3]:
 
 @contextmanager
 def reached(address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Have this process reach a storage."""
+    """Connect this process to a storage."""
     from aigo_scale.storage import objects
 
     for name, value in environment_of(address).items():
@@ -122,7 +122,7 @@ def reached(address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @contextmanager
 def faulty(address: str, fault: Fault) -> Iterator[str]:
-    """A proxy in front of a server that fails as it is told; its address."""
+    """Run a proxy with scripted failures and return its address."""
     port = int(address.rpartition(":")[2])
     numbers = iter(range(1, 1 << 30))
     lock = threading.Lock()
@@ -131,7 +131,7 @@ def faulty(address: str, fault: Fault) -> Iterator[str]:
         protocol_version = "HTTP/1.1"
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base class's name
-            """Nothing."""
+            """Print nothing."""
 
         def _answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))

@@ -28,7 +28,7 @@ SECONDS_OF_A_CASE = 4.0
 
 
 def operands(size: int) -> dict[str, Any]:
-    """Values of every kind that a row can hold, in proportion to a size."""
+    """Return values of every type that a row can contain, scaled to a size."""
     nested: Any = []
     for _ in range(min(size // 100, 150)):
         nested = [nested]
@@ -81,7 +81,7 @@ def operands(size: int) -> dict[str, Any]:
 
 
 def forms() -> Iterator[str]:
-    """A template for each thing that templates can do."""
+    """Return a template for each template feature."""
     environment = sample.STRICT
     signatures = {**jinja2.filters.FILTERS, **FILTERS}
     for name in sorted(environment.filters):

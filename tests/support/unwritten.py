@@ -1,4 +1,4 @@
-"""Every byte below folders, and keys looked for in it by means that the product does not share."""
+"""All bytes below folders, searched for keys with code that is independent of the product."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STEP = 4
 
 
 def contents(folder: Path, *, but: Sequence[Path] = ()) -> Iterator[tuple[str, bytes]]:
-    """Every byte below a folder, and every name; archives, streams and columns decompressed."""
+    """Return all bytes and names below a folder, with archives, streams and columns decompressed."""
     for path in sorted(folder.rglob("*")):
         if any(path.is_relative_to(other) for other in but):
             continue
@@ -38,7 +38,7 @@ def contents(folder: Path, *, but: Sequence[Path] = ()) -> Iterator[tuple[str, b
 
 
 def opened(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Data, and what is packed in it."""
+    """Return data and its compressed contents."""
     yield name, data
     if data.startswith(b"PK\x03\x04"):
         import inspect_ai._util.zipfile  # noqa: F401  # teaches zipfile Zstandard
@@ -59,7 +59,7 @@ def opened(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def leaks(name: str, data: bytes, keys: Sequence[str]) -> list[str]:
-    """Where data says a part of a key in any spelling: `name: … what stands around it …`."""
+    """Return the places with a part of a key in any encoding: `name: … context …`."""
     found = []
     for text in _readings(data):
         bare = re.sub(r"[^A-Za-z0-9]", "", text)
@@ -76,7 +76,7 @@ def leaks(name: str, data: bytes, keys: Sequence[str]) -> list[str]:
 
 
 def _readings(data: bytes) -> Iterator[str]:
-    """A text as it stands, with its escapes undone, and what its base64, hexadecimal digits, tokens and lists of bytes say."""
+    """Return a text, its unescaped form, and its decoded base64, hexadecimal digits, tokens and byte lists."""
     text = data.decode("utf-8", "replace")
     for _ in range(6):
         yield text

@@ -1,4 +1,4 @@
-"""A server of `aigo-bridge view` in this process, and readers that ask it."""
+"""Server of `aigo-bridge view` in this process, and HTTP clients for it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Reply:
 
 @dataclass
 class Reader:
-    """A browser of a kind: it has the cookie, or has not."""
+    """Simple browser, with or without the cookie."""
 
     port: int
     cookie: str = ""
@@ -43,7 +43,7 @@ class Reader:
     headers: dict[str, str] = field(default_factory=dict)
 
     def ask(self, path: str, method: str = "GET", **headers: str) -> Reply:
-        """One request, with nothing in it but what is named."""
+        """Send one request with only the given parts."""
         own = {"Host": f"127.0.0.1:{self.port}", **({"Cookie": self.cookie} if self.cookie else {})}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
         try:
@@ -63,19 +63,19 @@ class Reader:
         return Reply(response.status, dict(response.getheaders()), body)
 
     def get(self, path: str, **headers: str) -> Reply:
-        """Ask below the folder of the session, until it is prepared."""
+        """Request a path below the session folder until it is ready."""
         deadline = time.monotonic() + SECONDS
         while (reply := self.ask(self.base + path, **headers)).status == 202 and time.monotonic() < deadline:
             time.sleep(0.1)
         return reply
 
     def entries(self) -> dict[str, dict[str, Any]]:
-        """What is in the folder, by name."""
+        """Return the folder entries by name."""
         return {entry["name"]: entry for entry in self.get("data/folder").json["entries"]}
 
 
 def reader_of(address: str) -> Reader:
-    """A reader that has opened the address that the command printed."""
+    """Return a reader that has opened the printed address."""
     match = re.fullmatch(r"http://127\.0\.0\.1:(\d+)(/\?token=\S+)", address)
     assert match is not None
     reader = Reader(int(match[1]))
@@ -88,13 +88,13 @@ def reader_of(address: str) -> Reader:
 
 
 def ended_by_the_kernel(*arguments: Any) -> None:
-    """What a mapped file does to its reader when it is cut."""
+    """Simulate the signal for a reader of a truncated memory-mapped file."""
     os.kill(os.getpid(), signal.SIGBUS)
 
 
 @contextmanager
 def serving(folder: Path) -> Iterator[ViewServer]:
-    """A server of a folder, in a thread."""
+    """Serve a folder in a thread."""
     server = ViewServer(folder)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()

@@ -1,4 +1,4 @@
-"""Logs as strangers, full disks and hostile people make them, from a real one."""
+"""Malformed, damaged and hostile logs, made from a real one."""
 
 import bz2
 import gzip
@@ -25,7 +25,7 @@ def zipped(parts: Parts) -> bytes:
 
 
 def single(name: bytes, packed: bytes, size: int, *, method: int = 8, crc: int = 0) -> bytes:
-    """An archive with one member that says of itself what it likes."""
+    """Return an archive with one member that has arbitrary metadata."""
     local = struct.pack("<4s5H3L2H", b"PK\x03\x04", 20, 0, method, 0, 0, crc, len(packed), size, len(name), 0)
     central = struct.pack("<4s6H3L5H2L", b"PK\x01\x02", 20, 20, 0, method, 0, 0, crc, len(packed), size, len(name), 0, 0, 0, 0, 0, 0)  # fmt: skip
     body = local + name + packed
@@ -43,7 +43,7 @@ def whole(data: bytes, name: bytes = b"samples/1_epoch_1.json") -> bytes:
 
 
 def bombs() -> dict[str, bytes]:
-    """A megabyte at most, that wants hundreds of them, or gigabytes."""
+    """Return files of at most a megabyte that expand to hundreds of megabytes or gigabytes."""
     packed, name = deflated(bytes(1 << 20), 300), b"samples/1_epoch_1.json"
     streamed = struct.pack("<4s5H3L2H", b"PK\x03\x04", 20, 8, 8, 0, 0, 0, 0, 0, len(name), 0) + name + packed
     frames = zstandard.compress(bytes(300 << 20))
@@ -71,7 +71,7 @@ def bombs() -> dict[str, bytes]:
 
 
 def broken(parts: Parts) -> dict[str, bytes]:
-    """What happens to files: cut off, overwritten, packed, taken for something else."""
+    """Return damaged files: truncated, overwritten, compressed, or of another type."""
     good = zipped(parts)
     found = {f"cut at {share}": good[: int(len(good) * share)] for share in (0.01, 0.1, 0.3, 0.6, 0.9, 0.99)}
     found |= {
@@ -122,7 +122,7 @@ def broken(parts: Parts) -> dict[str, bytes]:
 
 
 def odd_documents(parts: Parts) -> dict[str, bytes]:
-    """`.json` logs that are not quite."""
+    """Return `.json` files that are almost logs."""
     samples = [json.loads(data) for name, data in parts.items() if name.startswith("samples/")]
     header = json.loads(parts["header.json"])
     text = json.dumps({**header, "samples": samples}, indent=2).encode()
@@ -140,7 +140,7 @@ def odd_documents(parts: Parts) -> dict[str, bytes]:
 
 
 def odd_samples(parts: Parts) -> dict[str, bytes]:
-    """Samples whose text is not what Inspect writes."""
+    """Return samples with text that Inspect does not write."""
     found: dict[str, bytes] = {}
 
     def of(name: str, change: Callable[[bytes], bytes]) -> None:
@@ -176,7 +176,7 @@ ODD_VALUES: tuple[Any, ...] = (None, 1, -1.5, "x", "", True, [], {}, [None, "x",
 
 
 def changed(value: Any, generator: random.Random, replacement: Any) -> Any:
-    """`value` with something in it, at a random depth, replaced."""
+    """Return `value` with a part at a random depth replaced."""
     if isinstance(value, dict) and value and generator.random() < 0.95:
         key = generator.choice(list(value))
         return {**value, key: changed(value[key], generator, replacement)}

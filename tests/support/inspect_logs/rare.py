@@ -1,4 +1,4 @@
-"""Logs of what happens now and then: limits, retries, cache hits, humans, real compaction, later changes to a log."""
+"""Logs with rare events: limits, retries, cache hits, human approval, compaction, and later changes to a log."""
 
 import asyncio
 import logging
@@ -61,7 +61,7 @@ from tests.support.inspect_logs.scripted import (
 @modelapi(name="flaky")
 def flaky() -> type[MockLLM]:
     class Flaky(MockLLM):
-        """Its failures are worth a second attempt."""
+        """Error that is retried."""
 
         def should_retry(self, ex: BaseException) -> bool:
             return isinstance(ex, ConnectionError)
@@ -135,7 +135,7 @@ def lookup() -> Tool:
 
 @approver
 def human() -> Approver:
-    """Decides by what is asked: changes the first call, rejects the second, lets the rest pass."""
+    """Change the first call, reject the second, and approve the others."""
 
     async def decide(message: str, call: ToolCall, view: Any, history: list[Any]) -> Approval:
         if call.arguments == {"x": 1, "y": 1}:
@@ -186,7 +186,7 @@ def compacted(strategy: Any) -> Task:
 
 @solver
 def every_kind() -> Solver:
-    """Emits what hardly any solver emits."""
+    """Emit events that few solvers emit."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         call = ToolCall(id="c", function="f", arguments={"a": LONG})
@@ -268,14 +268,14 @@ def run(name: str, folder: Path) -> EvalLog:
 
 
 def scored_again(log: EvalLog, folder: Path) -> Path:
-    """The log with a second scorer's scores, as `inspect score` does."""
+    """Return the log with scores of a second scorer, like `inspect score`."""
     path = folder / "scored again.eval"
     write_eval_log(score(read_eval_log(log.location), exact(), action="append", display="none"), str(path))
     return path
 
 
 def invalidated(log: EvalLog, folder: Path) -> Path:
-    """The log with its first sample marked invalid."""
+    """Return the log with its first sample marked invalid."""
     full = read_eval_log(log.location)
     assert full.samples
     provenance = ProvenanceData(author="auditor", reason="the machine was reset")

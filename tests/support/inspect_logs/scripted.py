@@ -1,4 +1,4 @@
-"""Real logs for the import tests: Inspect runs them with scripted models, offline and in about a second each."""
+"""Real logs for the import tests, made by Inspect with scripted models, offline and in about a second each."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -174,7 +174,7 @@ def lengths() -> Scorer:
 
 @scorer(metrics=[accuracy()])
 def odd_scores() -> Scorer:
-    """A different shape of score for each sample."""
+    """Return a score of another type for each sample."""
     values: dict[Any, Any] = {1: float("nan"), 2: "C", 3: [1, 2.5], 4: True, 5: None}
 
     async def score(state: TaskState, target: Target) -> Score | None:
@@ -239,7 +239,7 @@ def media_script(messages: list[Any], tools: list[Any], choice: Any, config: Any
 
 @solver
 def fragile() -> Solver:
-    """Fails in several ways, by sample."""
+    """Fail in a different way for each sample."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         state = await generate(state)
@@ -263,7 +263,7 @@ def fragile_scorer() -> Scorer:
 
 @solver
 def noisy() -> Solver:
-    """Emits the events that only some solvers emit."""
+    """Emit events that only some solvers emit."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         import logging
@@ -281,7 +281,7 @@ def noisy() -> Solver:
 
 @solver
 def compacting(strategy: str) -> Solver:
-    """A conversation whose context is shortened half way."""
+    """Run a conversation whose context is shortened halfway."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         model = get_model()
@@ -380,7 +380,7 @@ def run_scenario(scenario: Scenario, folder: Path, provider: str = "mockllm", **
 
 
 def edited(log: EvalLog, folder: Path) -> Path:
-    """The log with one score edited, as `inspect score edit` does."""
+    """Return the log with one edited score, like `inspect score edit`."""
     full = read_eval_log(log.location)
     assert full.samples
     provenance = ProvenanceData(author="auditor", reason="it was right")

@@ -1,4 +1,4 @@
-"""The smallest log that has everything, and what is left of it when bytes of its directory are changed."""
+"""Smallest complete log, and its remaining content after changes to the bytes of its directory."""
 
 import json
 import struct
@@ -68,7 +68,7 @@ def indices(result: ImportReport) -> list[tuple[Any, int]]:
 
 
 def entry(data: bytes, name: str) -> tuple[int, int]:
-    """Where the directory's entry of a member begins and ends."""
+    """Return the start and end of a member's directory entry."""
     at = data.rindex(name.encode()) - 46
     assert data[at : at + 4] == b"PK\x01\x02"
     return at, at + 46 + len(name)
