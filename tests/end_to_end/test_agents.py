@@ -109,7 +109,7 @@ def test_agent_works_until_it_answers_or_reaches_a_limit(
     assert "there is no file" in str(edited.function_outputs[0].model_dump())
     assert outputs[2].strip() not in ("", "0")  # there is no network, and perhaps no curl
     assert len(stopped.function_calls) == 3
-    # What scorers have seen stands in the evidence.
+    # The evidence contains the input of the scorers.
     assert edited.metadata is not None
     assert edited.metadata.extra is not None
     assert edited.metadata.extra["files"] == ROWS[0]["left"]

@@ -379,7 +379,7 @@ def bundle_written_anew(
     name = chance.choice([name for name in names if not name.endswith((".intoto.json", "export.json"))])
     place = chance.choice(_digits(members[name]) or [0])
     if name.endswith(("task.yaml", "samples.jsonl")):
-        # A prompt, or a row: what is written otherwise and says the same is no other task.
+        # Change text of a prompt or row, because an equivalent spelling is the same task.
         start = b'content: "' if name.endswith("yaml") else b'": "'
         begin = members[name].index(start) + len(start)
         place = next(at for at in range(begin, len(members[name])) if members[name][at : at + 1].isalpha())

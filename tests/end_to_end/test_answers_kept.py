@@ -115,7 +115,7 @@ def test_resumed_killed_run_repeats_no_model_call(
     assert values_of(resumed) == values_of(result_of(folder / "whole" / "t.tasklog.json"))
 
 
-# What is kept, and of what kind of calls
+# Stored answers by kind of call
 
 
 FEW = 6

@@ -92,7 +92,7 @@ def test_model_error_fails_one_sample(aigo: Run, task: Path, tmp_path: Path, res
     assert result["status"] == "success"
     failed = result["evidence"]["samples"][1]["trials"][0]
     assert failed["scores"] == []
-    # What was sent before it failed is evidence, too.
+    # The evidence also contains the request that failed.
     assert failed["solver"]["output"]["trace"]["items"][0]["content"][0]["text"] == "two"
 
 

@@ -227,7 +227,7 @@ def test_fault_in_every_result_is_reported(
     plant(target, mark="")
 
     if target.endswith("encoded_frame"):
-        # Nothing that could be written: that is told, and the native logs are all that stays.
+        # No evidence can be written: this is reported, and only the native logs are left.
         done = aigo(*command("inspect"))
         assert done.code == 1
         assert native_logs(tmp_path) == 2

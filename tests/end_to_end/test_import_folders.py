@@ -39,7 +39,7 @@ def test_logs_with_any_name_are_imported_and_other_files_reported(
     (logs / "2026-01-01T00-00-00_other.json").write_bytes(LOG)
     (logs / "with-mark.json").write_bytes(b"\xef\xbb\xbf" + LOG)
     (logs / "archive.json").write_bytes(ARCHIVE)
-    (logs / "table.eval").write_bytes(b"a;b\n1;2\n")  # it says that it is a log: what is wrong is told
+    (logs / "table.eval").write_bytes(b"a;b\n1;2\n")  # named like a log, so its error is reported
     (logs / "lighteval.json").write_bytes(results)
     (logs / "2026-01-01T00-00-00_rows.json").write_text('[{"id": 1}]')
     (logs / "a.tasklog.json").write_bytes(TASKLOG)

@@ -201,7 +201,7 @@ def test_an_unreadable_url_is_an_error_with_the_address(
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    # Nothing leaves this machine: credentials are looked for before anything is sent.
+    # No request leaves this machine, because credentials are checked first.
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     for engine in ((), ("--engine", "inspect"), ("--engine", "lighteval")):
         done = aigo("import", "s3://no-such-bucket/x.eval", *engine)

@@ -134,7 +134,7 @@ definition:
     - {type: string_equals, ground_truth: "{{ sample.a }}"}
 """)
     assert aigo("run", "t.yaml", "--model", "scripted/m.jsonl", "--out", "run").code == 0
-    # Nobody who runs the task has this key: what a run knows to be secret is not in its log.
+    # The run did not have this key; known secrets of a run are not in its log.
     monkeypatch.setenv("SOME_API_KEY", "no-format-that-anybody-knows")
 
     done = aigo("import", "run", "--out", "clean", "--context", "none", "--events", "minimal")

@@ -88,7 +88,7 @@ def test_killed_run_is_resumed(counted: Path, command: Run, result_of: Load) -> 
         "1",
     ]
     kill_in_the_middle(["aigo-bridge", *arguments], counted, out)
-    # Beside the log stand the answers that had arrived, for as long as the run has not come to its end.
+    # Until the run has finished, received answers are stored next to the log.
     assert sorted(path.suffix for path in out.iterdir()) == [".eval", ".jsonl"]
 
     done = command("aigo-bridge", *arguments, "--resume", "--json", cwd=counted)

@@ -296,7 +296,7 @@ def test_python_functions_take_run_files(export: Path) -> None:
         aigo_bridge.verify(export)
 
 
-# What is not there
+# Missing files
 
 
 ALL_VERBS = {

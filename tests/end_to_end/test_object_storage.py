@@ -269,7 +269,7 @@ def test_lake_in_storage_is_complete_after_killed_imports_and_compactions(
     counted = aigo("sql", "SELECT count(*) AS n FROM samples", lake)
     assert counted.code == 0, counted.err
     assert counted.out.split()[-1] == "6"
-    # Its evidence says where a log lies, and nothing of copies of it.
+    # The evidence has the address of the log, not of local copies.
     evidence = DeltaTable(str(s3.take("lake/evidence", tmp_path / "evidence"))).to_pyarrow_table(
         columns=["line"]
     )

@@ -159,7 +159,7 @@ def test_bad_inspect_log_does_not_affect_others(
 
     done = aigo("import", "logs", "-o", "together", "--json", "--jobs", "1")
 
-    assert done.code == 3 or not own  # of anybody's samples all that is odd is kept as it is
+    assert done.code == 3 or not own  # odd values in foreign samples are kept unchanged
     reports = {Path(report["log"]).stem: report for report in done.json}
     assert reports.keys() == {"good", *(name for name, _ in folders(changes))}
     assert all(report["output"] or report["reason"] for report in reports.values())

@@ -92,7 +92,7 @@ def carried_out(folder: Path, commands: str) -> dict[str, subprocess.CompletedPr
     path = f"{commands}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done: dict[str, subprocess.CompletedProcess[str]] = {}
     for step in steps(folder):
-        # What is to be installed is installed already; packages are for `make environments`.
+        # Packages are already installed; `make environments` tests their installation.
         if "run" in step and step["name"] != "Install":
             done[step["name"]] = subprocess.run(
                 ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],

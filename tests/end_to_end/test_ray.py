@@ -234,7 +234,7 @@ def test_workers_share_one_limit_and_the_key_is_not_written(tmp_path: Path, node
     times = sorted(endpoint.times)
     assert len(times) == ROWS + 1
     assert 1 < peak[0] <= 3
-    # Calls that were on their way already arrive; from then on nobody asks.
+    # Calls in progress arrive; after that, no worker sends a call.
     assert [moment for moment in times if 1 < moment - limited[0] < 3] == []
     assert {headers["authorization"] for headers in endpoint.headers} == {f"Bearer {KEY}"}
     written = [path for place in (folder, nodes.session) for path in place.rglob("*") if path.is_file()]

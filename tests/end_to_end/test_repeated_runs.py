@@ -146,7 +146,7 @@ def test_update_and_no_cache_run_again(folder: Path, aigo: Run) -> None:
         for options in ((), ("--cache", "reuse"), ("--cache", "update"), ("--cache", "reuse"))
     ]
 
-    # What the first run left may not be taken; what the second left may, but is not looked at; the fourth takes it.
+    # Results of the first run cannot be reused; the third run does not look for them; the fourth reuses one.
     assert origins == [["run"], ["run"], ["run"], ["reused"]]
     assert aigo("run", "run.yaml", "--cache", "always").code == 2
 

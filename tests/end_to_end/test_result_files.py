@@ -62,7 +62,7 @@ def test_results_of_two_models_have_different_files(aigo: Run, folder: Path, eng
     assert "out/t.tasklog.json belongs to another run and is kept" in second.err
     assert "evidence    out/t@c-d-e.jsonl.tasklog.json" in third.out
 
-    # Whoever runs the same again replaces its own result, and no other.
+    # A repeated run replaces only its own result.
     (folder / "b.jsonl").write_text('{"default": true, "reply": "yes"}\n')
     again = aigo(*run, "scripted/b.jsonl", "--json")
     assert again.json["result"] == "out/t@b.jsonl.tasklog.json"

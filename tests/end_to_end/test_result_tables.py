@@ -65,7 +65,7 @@ def test_a_run_and_its_log_give_the_same_tables(aigo: Run, tmp_path: Path) -> No
         ("string_equals", "is_correct", value) for value in (1.0, 1.0, 0.0, 1.0)
     ]
     assert sum(row["prompt_tokens"] for row in own["samples"]) == 44
-    # Without tables there is nothing to be made of a result log.
+    # A result log can only be converted to tables.
     refused = aigo("import", "run/capitals.tasklog.json")
     assert (refused.code, "--format parquet" in refused.err) == (2, True)
 

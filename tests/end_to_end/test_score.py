@@ -53,7 +53,7 @@ def first(aigo: Run, tmp_path: Path) -> Path:
     (tmp_path / "m.jsonl").write_text("".join(json.dumps(rule) + "\n" for rule in rules))
     done = aigo("run", "t.yaml", "--model", "scripted/m.jsonl", "-o", "first")
     assert done.code == 1  # Atlantis
-    # Whatever happens from here on, nobody can ask the model any more.
+    # From here on, the model cannot be called.
     (tmp_path / "m.jsonl").unlink()
     (tmp_path / "d.jsonl").unlink()
     return tmp_path / "first"
@@ -84,7 +84,7 @@ def test_same_task_has_the_same_evidence_when_rescored(
     assert new["trace"]["items"] == old["trace"]["items"]
     assert new["raw_outputs"] == old["raw_outputs"]
     assert new["direct_ios"] == old["direct_ios"]
-    # What happened then is still told; what happened now comes after it.
+    # New events follow the events of the first run.
     assert new["trace"]["events"][: len(old["trace"]["events"])] == old["trace"]["events"]
     assert len(new["trace"]["events"]) > len(old["trace"]["events"])
     assert "model_usage" not in after["execution"]

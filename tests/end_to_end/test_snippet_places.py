@@ -294,5 +294,5 @@ def test_plan_keeps_snippet_positions_outside_its_digest(tmp_path: Path) -> None
         path: (name, line + 1) for path, (name, line) in made.snippet_places.items()
     }
     assert (moved.digest, moved.solver_digest) == (made.digest, made.solver_digest)
-    # Where a file stands on this machine is no matter of whoever reads the log.
+    # Local paths are not stored in the log.
     assert "snippet_places" not in header

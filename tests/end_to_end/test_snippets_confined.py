@@ -147,7 +147,7 @@ def test_network_permission_is_valid_for_unchanged_code_only(
     aigo: Run, tmp_path: Path, page: str, configuration: Path
 ) -> None:
     write(tmp_path, page, "needs: network\n")
-    # What comes with the task allows it nothing.
+    # A configuration that comes with the task grants no permission.
     (tmp_path / ".config" / "aigo-bridge").mkdir(parents=True)
     refused = aigo(*RUN)
     assert refused.code == 2

@@ -254,7 +254,7 @@ def test_solver_group_outputs_are_scored(aigo: Run, tmp_path: Path, result_of: L
     group = samples_of(result)[0]["solver"]["output"]["solver_outputs"]
     assert list(group) == ["first", "again"]
     assert said(group["again"]) == [("user", "Again: France"), ("assistant", "Paris")]
-    # What happened in the run is told once.
+    # The events of the run are stored once.
     assert ["events" in each["trace"] for each in group.values()] == [True, False]
 
 

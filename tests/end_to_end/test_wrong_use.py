@@ -139,7 +139,7 @@ def test_list_shows_the_shipped_tasks(aigo: Run) -> None:
     assert {"aigo_tasks/singleturn-generic-input", TRIVIA, UNIQUE} <= set(names)
     shown = aigo("list").out
     assert "aigo_tasks/uniqueness-task" in shown
-    # Nobody looks at it at a terminal: every task is one line, with its whole description.
+    # Without a terminal, every task has one line with its complete description.
     for task in done.json:
         (line,) = [line for line in shown.splitlines() if line.split()[:1] == [task["name"]]]
         assert " ".join(task["description"].split()) in line

@@ -149,7 +149,7 @@ def _running(has: frozenset[str]) -> Iterator[Check]:
     yield Check("aigo-bridge show out/capitals.tasklog.json --worst 1", ("Sydney", "string_equals"))
     yield from _tables(has)
     yield Check("aigo-bridge report out", ("report.html",), writes="report.html")
-    # Until it is told to end.
+    # Until it is stopped.
     view = "timeout --foreground --preserve-status -s INT 20 aigo-bridge view out"
     yield Check(view, ("view http://127.0.0.1:",))
     yield Check(
@@ -306,7 +306,7 @@ def _of_inspect() -> Iterator[Check]:
     model = "--model scripted/inputs/riddles.jsonl"
     benchmark = "inspect:examples/riddles/riddles.py -T difficulty=hard"
     yield Check(f"aigo-bridge run {benchmark} {model} --out own", ("1 of 1 sample scored", "accuracy 100 % "))
-    # No such package is there: where they come from is the one thing to install that nobody has asked for.
+    # No such package exists: it is the only one that would be installed without a request.
     yield Check("aigo-bridge list inspect", ("aigo-bridge run inspect:FILE.py",), asks_for="inspect-evals")
     ours = "inspect eval aigo_bridge/task -T task=examples/capitals/task.yaml"
     yield Check(f"{ours} {_SCRIPTED} --display none --log-dir ours", writes="ours/*.eval")

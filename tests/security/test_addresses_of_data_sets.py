@@ -425,7 +425,7 @@ def test_hub_access_needs_network_permission(verb: str, aigo: Run, tmp_path: Pat
     assert "reads rows from hf://datasets/owner/name" in aigo("validate", tmp_path / "task.yaml").out
 
 
-# --- what is allowed
+# --- permissions
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def keys(monkeypatch: pytest.MonkeyPatch, endpoint: Endpoint, tmp_path: Path) ->
         "LOCAL_BASE_URL": endpoint.url,
         "LOCAL_API_KEY": KEY,
         "OTHER_SERVICE_TOKEN": OTHER,
-        # Inspect's trace files and buffers stand below these.
+        # Inspect's trace files and buffers are below these.
         "XDG_DATA_HOME": str(tmp_path / "data"),
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
         "INSPECT_DATA_DIR": str(tmp_path / "data"),

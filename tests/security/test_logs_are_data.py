@@ -378,7 +378,7 @@ def test_reading_a_log_runs_nothing(
         clean(watch, edit.traces)
         done = aigo("import", log, "-o", "again", "--json")
         (report,) = done.json
-        # It is one of ours all the same: only a plan that contradicts itself is told.
+        # It is still an own log: only an inconsistent plan is an error.
         assert (done.code, bool(report["unreadable"])) == ((0, False) if careful else (3, True)), report
         assert "recomputed" in report
     assert not any(OWN in source for source in watch.sources)

@@ -68,7 +68,7 @@ def strings(value: object) -> Iterator[str]:
 
 def assert_harmless(done: Finished) -> None:
     assert unseen(done.out + done.err) == []
-    # Prompts have tabs and lines of their own. No name broke its row: none begins with what stands behind a line break of it.
+    # Prompts contain tabs and line breaks. No output line starts with the text after a line break of a name.
     assert [
         line for line in (done.out + done.err).splitlines() if line.startswith(("b\\x0dc", "g\\x85"))
     ] == []

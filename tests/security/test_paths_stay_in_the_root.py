@@ -369,7 +369,7 @@ def test_links_in_a_library_folder_are_refused(folder: Path) -> None:
         hub_rows(folder, path="own")
 
 
-# --- what is found by its key
+# --- files found by their key
 
 
 def test_a_link_next_to_a_task_is_not_its_data(folder: Path, aigo: Run) -> None:

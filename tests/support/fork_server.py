@@ -54,7 +54,7 @@ class Children:
     ) -> None:
         """Fork for a command without passing the sockets."""
         names = tempfile.TemporaryFile("w+")  # noqa: SIM115  # closed when the command has ended
-        # A command that ends at once must stand here before its end is heard of.
+        # Register the command before its end can be reported.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         child = os.fork()
         if child == 0:
@@ -77,7 +77,7 @@ class Children:
                 return
             if child in self._running:
                 news, names = self._running.pop(child)
-                with suppress(BrokenPipeError):  # nobody waits for it any more
+                with suppress(BrokenPipeError):  # no process waits for it any more
                     seconds = usage.ru_utime + usage.ru_stime
                     os.write(news, b"%d %.3f\n" % (os.waitstatus_to_exitcode(status), seconds))
                 os.close(news)
@@ -153,7 +153,7 @@ def _forked(request: Mapping[str, Any], streams: Sequence[int], names: IO[str]) 
         os.chdir(request["folder"])
         os.environ.clear()
         os.environ.update(request["environment"])
-        tempfile.tempdir = None  # what stands in the environment now
+        tempfile.tempdir = None  # current environment
         os.write(streams[3], b"%d\n" % os.getpid())
         os.close(streams[3])
         loaded = set(sys.modules)
@@ -244,7 +244,7 @@ def main() -> None:
     with socket.socket(fileno=os.dup(0)) as listener:
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)
-        # What is loaded may print: that must not stand in anybody's output.
+        # Loaded modules may print, which must not be in the output of a command.
         os.dup2(null, 1)
         # As an interpreter has it whose program stands in the folder of the commands.
         sys.path[0] = str(Path(sys.executable).parent)

@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from inspect_ai.log._recorders.buffer.buffer import sample_buffer  # what a killed run is recovered from
+from inspect_ai.log._recorders.buffer.buffer import sample_buffer  # used to recover a killed run
 
 PATIENCE = 90
 """Seconds until a run that does not get anywhere fails its test."""

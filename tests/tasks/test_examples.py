@@ -15,7 +15,9 @@ from tests.support.commands import TASKS, Run
 
 from aigo_tasks.examples import SHOWN, examples, main
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what the references import
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning"
+)  # from modules that the references import
 
 
 @pytest.fixture

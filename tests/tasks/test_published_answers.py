@@ -12,7 +12,9 @@ import pytest
 from tests.support.commands import TASKS, Run
 from tests.tasks.published import NUM_FUZZED, differences, fuzzed, judge, varied
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what the references import
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning"
+)  # from modules that the references import
 
 Row = dict[str, Any]
 Answers = Callable[[Row], Iterator[str]]

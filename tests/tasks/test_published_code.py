@@ -14,7 +14,9 @@ import pytest
 from tests.support.commands import TASKS
 from tests.tasks.published import NUM_FUZZED, differences, fuzzed, varied
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what the references import
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning"
+)  # from modules that the references import
 
 ROW = {"prompt": 'import math\n\ndef area(r: float) -> float:\n    """Of a circle."""\n'}
 CODE = "def area(r):\n    return math.pi * r ** 2"

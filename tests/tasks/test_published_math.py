@@ -36,7 +36,7 @@ from tests.tasks.references import (
 
 pytestmark = [
     pytest.mark.engine,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of what the references import
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # from modules that the references import
 ]
 
 Row = dict[str, Any]

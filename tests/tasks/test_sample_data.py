@@ -143,7 +143,7 @@ def test_logs_of_every_engine_contain_the_sample_data_mark() -> None:
 
     assert made.tags[-1] == NOTE
     assert logged_plan(header).tags == made.tags
-    # Logs of earlier releases say nothing of tags.
+    # Logs of earlier releases have no tags.
     del header["dataset"]["tags"]
     assert NOTE not in logged_plan(header).tags
 
