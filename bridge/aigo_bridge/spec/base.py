@@ -7,6 +7,7 @@ are booleans, but a number is never a string.
 
 from __future__ import annotations
 
+import importlib
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -138,6 +139,14 @@ class TypedSpec(SpecModel):
 Spec = TypeVar("Spec", bound=TypedSpec)
 
 
+_REGISTRIES: Mapping[plugins.Kind, str] = {
+    "scorers": "aigo_bridge.scoring.registry",
+    "solvers": "aigo_bridge.solving.registry",
+    "metrics": "aigo_bridge.metrics.registry",
+}
+"""Module that registers all types of a kind."""
+
+
 class TypeTable(dict[str, type[Spec]]):
     """Types of one kind by name. Types of plug-ins are loaded when their name is first used."""
 
@@ -179,6 +188,16 @@ class TypeTable(dict[str, type[Spec]]):
                 return spec
             self._unknown.add(name)
         return default
+
+    def load(self, name: str) -> None:
+        """Make the type of a name in a task available, also if the module that implements it defines it.
+
+        Raises:
+            PluginError: a plug-in of that name cannot be loaded.
+        """
+        if not super().__contains__(name):
+            importlib.import_module(_REGISTRIES[self._kind])
+            self.get(name)
 
     def _of_plugin(self, name: str) -> type[Spec] | None:
         row = plugins.load(self._kind, name, object)

@@ -16,6 +16,7 @@ from aigo_bridge.spec.base import (
     SpecModel,
     Templated,
     TemplatedKey,
+    TypeTable,
     mapping,
     mappings,
 )
@@ -216,12 +217,17 @@ def _loads_types(document: Mapping[str, Any]) -> bool:
     """Return whether reading the document loaded a type from a plug-in."""
     before = len(SCORERS), len(METRICS), len(SOLVERS)
     definition = mapping(document.get("definition"))
-    SOLVERS.get(str(mapping(definition.get("solver")).get("type")))
+    _load_type(SOLVERS, mapping(definition.get("solver")))
     for _, scorer in mappings(definition.get("scorers")):
-        SCORERS.get(str(scorer.get("type")))
+        _load_type(SCORERS, scorer)
         for _, metric in mappings(scorer.get("metrics")):
-            METRICS.get(str(metric.get("type")))
+            _load_type(METRICS, metric)
     return before != (len(SCORERS), len(METRICS), len(SOLVERS))
+
+
+def _load_type(types: TypeTable[Any], part: Mapping[str, Any]) -> None:
+    if isinstance(name := part.get("type"), str):
+        types.load(name)
 
 
 def rebuild() -> None:
