@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -21,7 +22,7 @@ from aigo_bridge.models.gate import waiting_calls
 from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
-    from rich.progress import ProgressColumn
+    from rich.progress import ProgressColumn, TaskID
 
 INTERVAL = 10.0
 """Minimum seconds between two lines of the same kind. New failures and the end are always printed."""
@@ -235,6 +236,9 @@ def counted(state: Progress, number: int | None = None) -> str:
     return ("trial" if state.trials else "sample") + "s" * (number != 1)
 
 
+MOST_ROWS = 20
+"""Maximum number of tasks with a row each; of more tasks, only the sum is shown."""
+
 SHOWN_SCORES = 3
 """Maximum number of scores whose interim mean is shown."""
 
@@ -355,6 +359,8 @@ def _bar(several: bool, resumable: bool) -> Iterator[Monitor]:
 
     console = Console(stderr=True, force_terminal=True, no_color=not colour_of(sys.stderr))
     bar: Bar
+    rows: dict[str, TaskID] = {}
+    failures = Counter[str]()
 
     def write(line: str, style: str | None) -> None:
         bar.console.print(Text(line, style=style or ""))
@@ -369,6 +375,19 @@ def _bar(several: bool, resumable: bool) -> Iterator[Monitor]:
             failed=failed,
             totals=escape(totals_line(state.totals)),
         )
+        if several and 1 < len(state.tasks) <= MOST_ROWS:
+            show_task(state)
+
+    def show_task(state: Progress) -> None:
+        for name, number in state.tasks.items():
+            if name not in rows:
+                rows[name] = bar.add_task(
+                    escape(f"  {one_line(name, 40)}"), total=number, failed="", totals=""
+                )
+        if state.task in rows and state.sample_id is not None:
+            failures[state.task] += state.error is not None
+            number = failures[state.task]
+            bar.update(rows[state.task], advance=1, failed=f"[red]{number} failed[/red]" if number else "")
 
     monitor = Monitor(write, several=several, resumable=resumable, show=show, each=is_verbose())
     columns = (
@@ -379,20 +398,20 @@ def _bar(several: bool, resumable: bool) -> Iterator[Monitor]:
         TextColumn("{task.fields[totals]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        _waiting(monitor),
+        _waiting(monitor, rows),
     )
     with Bar(*columns, console=console, transient=True) as bar:
         task = bar.add_task("samples", total=None, failed="", totals="")
         yield monitor
 
 
-def _waiting(monitor: Monitor) -> ProgressColumn:
-    """Return a column with the current wait and its remaining time."""
+def _waiting(monitor: Monitor, rows: Mapping[str, TaskID]) -> ProgressColumn:
+    """Return a column with the current wait and its remaining time, for the run and not for each task."""
     from rich.progress import ProgressColumn
     from rich.text import Text
 
     class Waiting(ProgressColumn):
         def render(self, task: Any) -> Text:
-            return Text(monitor.waiting(), style="yellow")
+            return Text("" if task.id in rows.values() else monitor.waiting(), style="yellow")
 
     return Waiting()

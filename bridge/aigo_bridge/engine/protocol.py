@@ -99,6 +99,8 @@ class Progress:
     """Call that will be repeated; `None` after a finished trial or at the start."""
     totals: ProgressTotals = field(default_factory=lambda: NOTHING)
     """Totals of the trials so far."""
+    tasks: Mapping[str, int] = field(default_factory=dict)
+    """Name of each plan of the run → its number of trials; empty if unknown."""
 
 
 EarlierRuns = Literal["ignore", "resume", "reuse"]

@@ -7,6 +7,7 @@ An adapter reports the contents of its logs (`EarlierLogs`) and carries out the 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -89,10 +90,11 @@ class PlannedJob(Generic[F]):
 
 def progress_of(starts: Sequence[PlannedJob[Any]], settings: RunSettings) -> ProgressCounter:
     """Return the counter for the trials of jobs that run together."""
-    total = sum(_num_trials(start.plan) - start.num_finished for start in starts)
-    return ProgressCounter(
-        settings.on_progress, total, trials=any(start.plan.num_trials > 1 for start in starts)
-    )
+    tasks = Counter[str]()
+    for start in starts:
+        tasks[start.plan.name] += _num_trials(start.plan) - start.num_finished
+    trials = any(start.plan.num_trials > 1 for start in starts)
+    return ProgressCounter(settings.on_progress, tasks.total(), trials=trials, tasks=tasks)
 
 
 # Models

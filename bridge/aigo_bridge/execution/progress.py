@@ -179,12 +179,21 @@ class ProgressCounter:
         tell: called after each trial; `None` to report nothing.
         total: number of trials of the whole run.
         trials: whether samples have several trials, so that failures name their trial.
+        tasks: name of each plan → its number of trials.
     """
 
-    def __init__(self, tell: Callable[[Progress], None] | None, total: int, *, trials: bool = False):
+    def __init__(
+        self,
+        tell: Callable[[Progress], None] | None,
+        total: int,
+        *,
+        trials: bool = False,
+        tasks: Mapping[str, int] | None = None,
+    ):
         self._tell = tell
         self._counts = _Counts(total)
         self._trials = trials
+        self._tasks = tasks or {}
         self._task: str | None = None
         self.tolerance = Tolerance()
         """Failed samples of the task, and the number that may fail."""
@@ -204,6 +213,7 @@ class ProgressCounter:
         """Return a counter for one task of the run, which names the task and counts its failures."""
         part = object.__new__(ProgressCounter)
         part._tell, part._counts, part._trials, part._task = self._tell, self._counts, self._trials, name
+        part._tasks = self._tasks
         part.tolerance = tolerance or Tolerance()
         part.checkpoint = checkpoint
         part._tape = tape
@@ -264,6 +274,7 @@ class ProgressCounter:
                     trial,
                     retry,
                     counts.totals(),
+                    self._tasks,
                 )
             )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -257,3 +258,17 @@ def test_long_running_call_is_reported_at_doubling_intervals(monkeypatch: pytest
             now[0] += 1
             (line,) = watched.tick(1)
             assert "(and 1 more)" in line
+
+
+def test_run_with_several_tasks_has_a_row_for_each(capsys: pytest.CaptureFixture[str]) -> None:
+    tasks = {"one": 2, "two": 1}
+    with progress(display="rich", several=True) as report:
+        assert report is not None
+        report(Progress(0, 3, 0, tasks=tasks))
+        report(Progress(1, 3, 0, 1, task="one", tasks=tasks))
+        report(Progress(2, 3, 1, 2, "it broke", "one", tasks=tasks))
+
+    screen = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
+    rows = [line for line in screen.splitlines() if line.strip().startswith(("one ", "two "))]
+    assert "2/2 1 failed" in " ".join(rows[-2].split())
+    assert "0/1" in rows[-1]
