@@ -165,6 +165,7 @@ def _prepare() -> None:
     for number in STOPPING:
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end)
+    sys.unraisablehook = _end_anyway
     # A fork inherits the wakeup descriptor of its parent, which counts signals with it.
     signal.set_wakeup_fd(-1)
     if hasattr(signal, "pthread_sigmask"):
@@ -177,6 +178,13 @@ def _end(*_: object) -> None:
     # not interrupt the cleanup that the first one started.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.exit(1)
+
+
+def _end_anyway(problem: sys.UnraisableHookArgs) -> None:
+    # Python drops an exit that `_end` raises during a callback, such as one of the garbage collector.
+    if isinstance(problem.exc_value, SystemExit):
+        os._exit(1)
+    sys.__unraisablehook__(problem)
 
 
 def _end_with_parent() -> None:
