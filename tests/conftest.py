@@ -89,10 +89,18 @@ def pytest_unconfigure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """One process for a run's snippets: a second one is started when a call has waited a quarter of a second, which is less than the first takes
-    to start where others are busy, and costs a third of a CPU second. Tests of snippets have as many as users have.
+    """Limit the snippet workers of a run to one, unless the test's file is about snippets.
+
+    A call that has waited for a quarter of a second starts a second worker. On a busy machine the first call can take longer than
+    that, and a worker costs a third of a CPU second.
     """
-    host.MOST_WORKERS = MOST_WORKERS if "snippet" in item.nodeid else 1
+    host.MOST_WORKERS = MOST_WORKERS if "snippet" in item.nodeid.partition("::")[0] else 1
+
+
+@pytest.fixture
+def snippet_workers() -> None:
+    """Allow as many snippet workers as a user's command has."""
+    host.MOST_WORKERS = MOST_WORKERS
 
 
 @pytest.fixture(autouse=True)

@@ -85,9 +85,8 @@ def test_limit_ends_only_its_sample(
     assert "limit" in text.lower()
 
 
-def test_a_snippet_that_takes_too_long_fails_only_its_sample(
-    aigo: Run, tmp_path: Path, result_of: Load
-) -> None:
+@pytest.mark.usefixtures("snippet_workers")
+def test_scoring_timeout_fails_only_its_sample(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     """The error is at stage score; results of other scorers are kept."""
     write(tmp_path, "", [{"q": "x"}, {"q": "y"}])
     (tmp_path / "t.yaml").write_text("""key: t
