@@ -1,5 +1,5 @@
-"""Start-up of the command line, and commands on four samples, beside `python -c pass`: CPU seconds, medians
-of several runs each, interleaved. Import of a small Inspect log is beside the import of Inspect's own reader.
+"""Start-up of the command line, and commands on four samples, compared with `python -c pass`: CPU seconds,
+medians of several interleaved runs. Import of a small Inspect log is compared with Inspect's own reader.
 
 python benchmarks/startup.py [--runs 20]
 """

@@ -130,12 +130,6 @@ def is_mapping_at(root: Any, path: Path, data: Any) -> bool:
     return next(_models(annotation_at(root, path, data)[0]), None) is not None
 
 
-def model_note(root: Any, path: Path, data: Any) -> ValueChoice | None:
-    """Return the name and the description of the class at a path; `None` without a name."""
-    model = annotation_at(root, path, data)[1]
-    return None if model is None else ValueChoice(tag_of_model(model) or model.__name__, model_meaning(model))
-
-
 @lru_cache(maxsize=512)
 def notes_of(model: type[BaseModel]) -> tuple[FieldNote, ...]:
     """Return all keys of a class in reference order."""

@@ -227,7 +227,7 @@ class Redactor:
             number = json.dumps(value).encode()
             clean = self.rules.in_json(number, self.found)
             return value if clean == number else clean.decode()
-        if is_dataclass(value) and not isinstance(value, type) and value.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        if is_dataclass(value) and not isinstance(value, type) and value.__dataclass_params__.frozen:  # type: ignore[attr-defined]  # not in typeshed
             parts_by_name = {part.name: getattr(value, part.name) for part in fields(value)}
             clean_parts = {name: self.value(part) for name, part in parts_by_name.items()}
             changed = {name: part for name, part in clean_parts.items() if part is not parts_by_name[name]}

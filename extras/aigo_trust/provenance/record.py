@@ -9,7 +9,6 @@ digests. All other facts are only in the provenance.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -297,12 +296,6 @@ def _is_sound(record: Mapping[str, Any]) -> bool:
         and isinstance(record.get("data"), Mapping)
         and isinstance(record.get("logs"), list)
     )
-
-
-def canonical_text(value: Any) -> str:
-    """Return a value as shortened text for a message."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 PROVENANCE = Provenance(write_provenance, provenance_file, provenance_of)

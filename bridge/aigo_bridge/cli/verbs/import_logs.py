@@ -268,9 +268,9 @@ def _choices(options: ImportLogsOptions) -> ImportOptions:
         {"--context": options.context, "--format": options.output_format, "--events": options.events}
     )
     return ImportOptions(
-        context=options.context,  # type: ignore[arg-type]  # checked above, as the next two
-        output_format=options.output_format,  # type: ignore[arg-type]
-        events=options.events,  # type: ignore[arg-type]
+        context=options.context,  # type: ignore[arg-type]  # checked above
+        output_format=options.output_format,  # type: ignore[arg-type]  # checked above
+        events=options.events,  # type: ignore[arg-type]  # checked above
         jobs=options.jobs,
         redact=options.redact,
         patterns=tuple(options.pattern or ()),

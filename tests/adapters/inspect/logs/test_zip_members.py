@@ -1,6 +1,7 @@
 """Members compressed with zstd as whole frames, as streams and in several frames, and invalid members."""
 
 import zlib
+from collections.abc import Callable
 
 import pytest
 import zstandard
@@ -64,7 +65,9 @@ def test_an_empty_member_is_empty() -> None:
     ],
     ids=["cut off", "junk behind", "junk in front", "too long", "too short", "twice", "nothing"],
 )
-def test_invalid_members_are_reported(pack, packed, size: int, reason: str) -> None:  # type: ignore[no-untyped-def]
+def test_invalid_members_are_reported(
+    pack: Callable[[bytes], bytes], packed: Callable[[bytes], bytes], size: int, reason: str
+) -> None:
     with pytest.raises(EvidenceError, match=reason):
         read(packed(pack(TEXT)), size)
 
