@@ -23,12 +23,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-from msgspec import UNSET, DecodeError, Raw, UnsetType
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from aigo_bridge.codes import Code
-from aigo_bridge.dtypes import SampleEvidence, TaskResultEvidence, TaskResultLog
+from aigo_bridge.dtypes import SampleEvidence, TaskResultLog
 from aigo_bridge.dtypes.task_result import adapted, one_trial
 from aigo_bridge.dtypes.validation import issues_of
 from aigo_bridge.errors import EvidenceError
@@ -43,11 +41,6 @@ from aigo_bridge.results.log_files import (
 )
 from aigo_bridge.results.written_lines import OtherFormError, repeats_key, written_lines
 from aigo_bridge.text.json_text import read_json
-
-LARGEST_AT_ONCE = 128 << 20
-"""Maximum bytes of a mapped log to decode at the same time, which is faster but keeps all of them in
-memory.
-"""
 
 _RELEASED = 16 << 20
 """Bytes of a mapped log to read before the pages are released."""
@@ -206,17 +199,8 @@ class LogReader:
         except OtherFormError:
             pass
         document, damage = mapped(self.path, self._root)
-        # A log that is decoded at one time is completely in memory.
-        if damage is None and count == 0 and len(document) <= LARGEST_AT_ONCE:
-            try:
-                for part in self._strict_parts(document):
-                    yield part
-                    count += 1
-                return
-            except _NOT_STRICT:
-                pass  # Samples remain, or only the error, which the lenient reader reports.
         try:
-            yield from islice(self._lenient_parts(document), count, None)
+            yield from islice(self._located_parts(document), count, None)
         except JsonSyntaxError as error:
             raise damage or self._malformed(error.message, error.offset, error.path) from error
         if damage is not None:
@@ -243,25 +227,7 @@ class LogReader:
                 return
             yield self._sample(JsonPiece(("evidence", "samples", position), 0, value), position)
 
-    def _strict_parts(self, document: bytes | mmap.mmap) -> Iterator[SamplePart | FramePart]:
-        """Yield the parts of a log of one run that contains only AI GO's fields. All samples are located
-        first, then decoded one by one.
-        """
-        log = _LOG.decode(document)
-        frame = _read_fields(log)
-        evidence = None if log.evidence is UNSET else log.evidence
-        if evidence is not None and evidence.runs is not None and read_json(evidence.runs) is not None:
-            raise ValueError("the samples of runs must be in document order")
-        samples = UNSET if evidence is None else evidence.samples
-        for position, text in enumerate(samples or ()):
-            yield self._sample(JsonPiece(("evidence", "samples", position), 0, read_json(text)), position)
-        if log.evidence is not UNSET:
-            frame["evidence"] = None if evidence is None else _read_fields(evidence)
-        if samples is not UNSET:
-            frame["evidence"]["samples"] = None if samples is None else []
-        yield FramePart(frame)
-
-    def _lenient_parts(self, document: bytes | mmap.mmap) -> Iterator[SamplePart | FramePart]:
+    def _located_parts(self, document: bytes | mmap.mmap) -> Iterator[SamplePart | FramePart]:
         """Yield the parts of any log, up to the first malformed position."""
         frame: dict[str, Any] = {}
         released = 0
@@ -393,29 +359,6 @@ def read_log(path: str | Path) -> LogReader:
         UsageError: the file extension does not belong to a result log.
     """
     return LogReader(path)
-
-
-_NOT_STRICT = (DecodeError, ValueError, RecursionError)
-"""Exceptions of strict reading if a document is malformed, or contains data that JSON or AI GO does not
-define (NaN, another field).
-"""
-
-
-def _struct(name: str, model: type[BaseModel], *opened: tuple[str, Any]) -> Any:
-    """Return a struct with the fields of a model: raw text, except for opened fields."""
-    texts = [(field, Raw, None) for field in model.model_fields if field not in dict(opened)]
-    fields = [*texts, *((field, kind | None | UnsetType, UNSET) for field, kind in opened)]
-    return msgspec.defstruct(name, fields, forbid_unknown_fields=True)
-
-
-_Evidence = _struct("_Evidence", TaskResultEvidence, ("samples", list[Raw]))
-_LOG: Any = msgspec.json.Decoder(_struct("_Log", TaskResultLog, ("evidence", _Evidence)))
-
-
-def _read_fields(parts: Any) -> dict[str, Any]:
-    """Decode the text fields that are present."""
-    fields = {name: getattr(parts, name) for name in parts.__struct_fields__}
-    return {name: read_json(text) for name, text in fields.items() if isinstance(text, Raw)}
 
 
 def _release(document: bytes | mmap.mmap, start: int, end: int) -> int:

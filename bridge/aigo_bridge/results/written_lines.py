@@ -6,12 +6,11 @@ The file is not mapped, so that memory contains at most one line, for files of a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from aigo_bridge.results.log_files import AFTER_SAMPLES, FIRST_LINE, open_for_reading
+from aigo_bridge.text.json_text import read_json_once
 
 _LAST = AFTER_SAMPLES.lstrip(b"\n")
 
@@ -57,18 +56,7 @@ def repeats_key(frame: bytes) -> bool:
     if frame.count(b'"samples"') + frame.count(b'"evidence"') == 2:
         return False  # In most logs, each key occurs one time, at the start.
     try:
-        json.loads(frame, object_pairs_hook=_once)
-    except _RepeatedKeyError:
+        read_json_once(frame)
+    except ValueError:
         return True
     return False
-
-
-class _RepeatedKeyError(Exception):
-    """Object with a repeated key."""
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        raise _RepeatedKeyError
-    return members

@@ -123,7 +123,6 @@ def test_memory_is_released_while_a_large_log_is_read(log: Path, monkeypatch: py
         released.append(end)
         return release(document, start, end)
 
-    monkeypatch.setattr(reading, "LARGEST_AT_ONCE", 0)
     monkeypatch.setattr(reading, "_RELEASED", 1)
     monkeypatch.setattr(reading, "_release", noted)
     assert outcome(log) == plain
