@@ -28,11 +28,12 @@ from aigo_bridge.dtypes import (
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.execution.codec import Json, dump_result, dump_solution, load_result, load_solution
 from aigo_bridge.execution.solutions import SampleFailure, Solution
-from aigo_bridge.metrics.metric import as_number, short
+from aigo_bridge.metrics.metric import as_number
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.results.records import StoredNumbers, numbers_from_json
 from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.text.plurals import plural
+from aigo_bridge.text.summaries import short
 from aigo_inspect.logs.reader import InspectLogReader
 from aigo_inspect.logs.shapes import SCORE_KEY, STORE_KEY
 

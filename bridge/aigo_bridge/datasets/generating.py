@@ -10,9 +10,8 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets.rows import Rows
@@ -32,6 +31,9 @@ from aigo_bridge.spec.datasets import (
 from aigo_bridge.spec.parameters import resolve_config
 from aigo_bridge.templates import bind_config
 from aigo_bridge.text.plurals import plural
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 LoadRows = Callable[[str], Rows]
 """Function from the key of a dataset to its rows. It raises the errors of the dataset."""
@@ -72,6 +74,8 @@ def generate(
         DatasetError: a start row, a model answer or a snippet result cannot be used, or a function is
             missing.
     """
+    from concurrent.futures import ThreadPoolExecutor
+
     config = resolve_config(generator.config_spec, request.dataset_generator_config)
     written = generator.definition.model_dump(mode="json", exclude_unset=True)
     definition = GeneratorDefinition.model_validate(bind_config(written, config, secrets=generator.secrets))

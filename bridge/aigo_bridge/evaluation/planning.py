@@ -19,7 +19,6 @@ from aigo_bridge.access.snapshot import Snapshot
 from aigo_bridge.codes import Code
 from aigo_bridge.datasets.sources import TraceReader
 from aigo_bridge.engine.formats import TraceFormat, format_named
-from aigo_bridge.engine.registry import load_engine, required
 from aigo_bridge.errors import DatasetError, EvidenceError, Issue, SpecError, TemplateError, UsageError
 from aigo_bridge.evaluation.run_files import (
     BoundSpecification,
@@ -30,8 +29,7 @@ from aigo_bridge.evaluation.run_files import (
 )
 from aigo_bridge.plan.plan import CachePolicy, PlanOrigin, Specification, TaskPlan
 from aigo_bridge.planning.planning import plan_task
-from aigo_bridge.planning.results import result_columns
-from aigo_bridge.planning.rows import Sibling, Surroundings
+from aigo_bridge.planning.rows import Sibling, Surroundings, result_columns
 from aigo_bridge.reading import Document, read
 from aigo_bridge.reading.locating import find_task_with_key
 from aigo_bridge.spec.datasets import ClaudeCodeSource, DatasetSource, InspectSource, TraceSource
@@ -500,6 +498,8 @@ def _trace_format(source: TraceSource) -> TraceFormat:
 
 
 def _of_inspect(path: Path) -> Iterator[Mapping[str, Any]]:
+    from aigo_bridge.engine.registry import load_engine, required
+
     try:
         traces = load_engine("inspect").capabilities.traces
         yield from required(traces, "traces of Inspect cannot be read")(str(path))

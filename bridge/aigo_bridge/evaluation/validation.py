@@ -20,7 +20,6 @@ from aigo_bridge.access.grants import Uses, VariableUse, outside_files, recordin
 from aigo_bridge.access.opening import naming
 from aigo_bridge.access.snapshot import Snapshot
 from aigo_bridge.codes import Code
-from aigo_bridge.engine.protocol import contradictions
 from aigo_bridge.errors import DatasetError, EvidenceError, Issue, SpecError, TemplateError, UsageError
 from aigo_bridge.evaluation.planning import plan_evaluations
 from aigo_bridge.jsonl_spec import is_like_log, is_record_file, no_records, other_content, validate_file
@@ -31,7 +30,6 @@ from aigo_bridge.reading import Dialect, Document, Kind, environment
 from aigo_bridge.reading.locating import TASK_FILES, shipped_tasks
 from aigo_bridge.reading.reader import FileReport, validate_paths
 from aigo_bridge.results.log_files import open_for_reading
-from aigo_bridge.results.validating import validate_log
 from aigo_bridge.spec.base import has_marker
 from aigo_bridge.spec.datasets import DatasetSpec
 from aigo_bridge.spec.evaluations import RunSpec
@@ -182,6 +180,8 @@ def _is_log(path: Path) -> bool:
 
 
 def _log(path: Path) -> ValidationReport:
+    from aigo_bridge.results.validating import validate_log
+
     try:
         issues = validate_log(path)
     except OSError as error:
@@ -269,6 +269,8 @@ def _placed(issue: Issue, document: Document[Any]) -> Issue:
 
 
 def _contradictions(plan: TaskPlan, document: Document[Any]) -> Iterator[Issue]:
+    from aigo_bridge.engine.protocol import contradictions
+
     for gap in contradictions(plan):
         message = f"{gap.part} {gap.reason}"
         yield document.place(Issue(message, path=("definition",), hint=gap.hint, code=Code.ENGINE_GAP))

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter
-
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import (
     DirectModelIO,
@@ -27,7 +25,7 @@ from aigo_bridge.execution.solutions import SampleFailure, ScorerRow, Solution
 from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.results.assembling import scores_data
 from aigo_bridge.results.reading import LogReader
-from aigo_bridge.results.records import StoredRuns, TrialRecord, records_of
+from aigo_bridge.results.records import OUTPUT, StoredRuns, TrialRecord, records_of
 from aigo_bridge.scoring.python import SCORER_KEY
 from aigo_bridge.scoring.scorer import Score
 
@@ -37,8 +35,6 @@ if TYPE_CHECKING:
     from aigo_bridge.plan.outline import TaskOutline
 
 Json = dict[str, Any]
-
-_OUTPUT: TypeAdapter[SolverOutput] = TypeAdapter(SolverOutput)
 
 
 def dump_solution(
@@ -76,13 +72,13 @@ def load_solution(stored: Mapping[str, Any], sample: Sample) -> Solution | Sampl
         return SampleFailure.from_json(stored["failure"])
     if "output" not in stored:
         return None
-    output = _OUTPUT.validate_python(stored["output"])
+    output = OUTPUT.validate_python(stored["output"])
     if "rows" not in stored:
         return Solution(output, (ScorerRow(sample, output),))
     rows = tuple(
         ScorerRow(
             Sample(row["id"], row["data"]),
-            None if row["output"] is None else _OUTPUT.validate_python(row["output"]),
+            None if row["output"] is None else OUTPUT.validate_python(row["output"]),
         )
         for row in stored["rows"]
     )

@@ -18,12 +18,12 @@ from aigo_bridge.metrics.metric import (
     no_value,
     present_values,
     ratio,
-    short,
     std_dev,
     unknown_score,
 )
 from aigo_bridge.spec import metrics as spec
 from aigo_bridge.spec.metric import FieldMetric, NamedMetric
+from aigo_bridge.text.summaries import short
 
 _SHOWN = 10
 

@@ -130,12 +130,6 @@ def ratio(numerator: float, denominator: float) -> float | None:
     return numerator / denominator if denominator else None
 
 
-def short(value: object) -> str:
-    """Return a short text of a value for a message."""
-    shown = repr(value)
-    return shown if len(shown) <= 80 else shown[:79] + "…"
-
-
 def present_values(field: str, scores: Scores) -> list[Any]:
     """Return the values of a score, for the samples that have one."""
     return [values[field] for values in scores if field in values and not is_missing(values[field])]

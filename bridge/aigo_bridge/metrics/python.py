@@ -7,10 +7,10 @@ from typing import Any
 
 from aigo_bridge.dtypes import SampleScore
 from aigo_bridge.errors import SnippetError
-from aigo_bridge.metrics.metric import MetricContext, MetricResult, MetricType, Scores, short
-from aigo_bridge.snippets import Snippet
-from aigo_bridge.snippets.snippet import OLD_METRICS, metrics_function
+from aigo_bridge.metrics.metric import MetricContext, MetricResult, MetricType, Scores
+from aigo_bridge.snippets.snippet import OLD_METRICS, Snippet, metrics_function
 from aigo_bridge.spec.metrics import PythonMetric
+from aigo_bridge.text.summaries import short
 
 
 def python_metric(metric: PythonMetric, scores: Scores, context: MetricContext) -> MetricResult:

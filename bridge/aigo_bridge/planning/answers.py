@@ -13,14 +13,14 @@ from typing import Any
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SampleError, TemplateError
 from aigo_bridge.metrics.grades import is_missing
-from aigo_bridge.metrics.metric import short
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.planning.checks import cell_of, places_of
-from aigo_bridge.scoring.variables import render_compared
+from aigo_bridge.scoring.rendering import render_compared
 from aigo_bridge.spec.scorer import ScorerSpec
 from aigo_bridge.spec.task import BenchmarkDefinition
 from aigo_bridge.templates import SampleTemplate, as_list
 from aigo_bridge.text.plurals import plural
+from aigo_bridge.text.summaries import short
 
 SHOWN = 3
 """Maximum number of different values to name in a warning."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -26,17 +26,18 @@ from aigo_bridge.plan.plan import (
 from aigo_bridge.plan.shards import Shard, ShardRows, parse_shard
 from aigo_bridge.planning.answers import answer_issues
 from aigo_bridge.planning.checks import column_issues, definition_issues, null_issues, template_fields
-from aigo_bridge.planning.results import StoredRows, stored_rows
 from aigo_bridge.planning.rows import ALONE, Sibling, Surroundings, pending_result, planned_rows
 from aigo_bridge.reading import Document, issues_from_validation, read, snippet_place
 from aigo_bridge.reading.checks.tasks import FUNCTIONS
 from aigo_bridge.reading.checks.texts import check_snippet
 from aigo_bridge.reading.document import text_at
 from aigo_bridge.reading.locating import find_task
-from aigo_bridge.scoring.python import SAMPLE_ID
 from aigo_bridge.spec.parameters import parse_text, resolve_config
-from aigo_bridge.spec.task import BenchmarkDefinition, SystemDefinition, TaskSpec
+from aigo_bridge.spec.task import SYSTEM_SAMPLE, BenchmarkDefinition, SystemDefinition, TaskSpec
 from aigo_bridge.templates import SampleTemplate
+
+if TYPE_CHECKING:
+    from aigo_bridge.planning.results import StoredRows
 
 SpecPath = tuple[str | int, ...]
 
@@ -189,6 +190,8 @@ def _planned(document: Document[TaskSpec], origin: PlanOrigin, around: Surroundi
         if origin.stored is None:
             dataset, samples, doubts = planned_rows(definition, document, origin, around)
         else:
+            from aigo_bridge.planning.results import stored_rows
+
             stored = stored_rows(definition, document, Path(origin.stored))
             dataset, samples = stored.dataset, stored.samples
         sibling = pending_result(definition, origin, around) if origin.stored is None else None
@@ -205,7 +208,7 @@ def _planned(document: Document[TaskSpec], origin: PlanOrigin, around: Surroundi
             every = dict.fromkeys([*columns, *(name for names in nested.values() for name in names)])
             issues += column_issues(task.config_spec, config, tuple(every))
     else:
-        samples = (Sample(SAMPLE_ID, {}),)
+        samples = (Sample(SYSTEM_SAMPLE, {}),)
     issues += of_code
     if any(issue.severity == "error" for issue in issues):
         raise SpecError(issues)

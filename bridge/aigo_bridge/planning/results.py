@@ -36,7 +36,7 @@ from aigo_bridge.dtypes import (
     make_explicit,
 )
 from aigo_bridge.errors import DatasetError, EvidenceError, Issue, SpecError, UsageError
-from aigo_bridge.plan.plan import PlannedDataset, Sample, TaskPlan
+from aigo_bridge.plan.plan import PlannedDataset, Sample
 from aigo_bridge.reading import Document
 from aigo_bridge.results.reading import LogReader, SamplePart
 from aigo_bridge.results.records import records_of
@@ -150,24 +150,6 @@ def _trace(trial: SampleTrialEvidence, dumped: Mapping[str, Any] | None) -> dict
         dump: dict[str, Any] = make_explicit(Trace.from_items(items)).model_dump(mode="json")
         return dump
     return None  # The solver is missing, or its output is a group.
-
-
-OWN_COLUMNS = ("sample_id", "sample", "solver_output", "trace", "scores", "errors", "error")
-"""Columns of every row that is created from a result."""
-
-
-def result_columns(plan: TaskPlan) -> tuple[str, ...] | None:
-    """Return the columns of the rows that a plan's result will provide; `None` if only the run determines
-    them.
-    """
-    if plan.entity == "system" or plan.dataset is None or plan.pending is not None:
-        return None
-    solver = plan.benchmark.solver
-    if solver is not None and solver.postprocessor is not None:
-        return None
-    repeated = plan.specification is not None and plan.specification.num_runs > 1
-    numbers = [*(["run"] if repeated else []), *(["trial"] if plan.num_trials > 1 else [])]
-    return tuple(dict.fromkeys([*plan.dataset.columns, *OWN_COLUMNS, *numbers]))
 
 
 @dataclass(frozen=True)

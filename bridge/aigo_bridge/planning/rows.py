@@ -20,13 +20,10 @@ from aigo_bridge.datasets.sources import DatasetTools, TraceReader, check_source
 from aigo_bridge.datasets.spill_files import LazySequence
 from aigo_bridge.datasets.tables import ObjectTable
 from aigo_bridge.errors import DatasetError, Issue, UsageError
-from aigo_bridge.plan.plan import TEXT, PlannedDataset, PlanOrigin, Sample, is_unsaved
+from aigo_bridge.plan.plan import TEXT, PlannedDataset, PlanOrigin, Sample, TaskPlan, is_unsaved
 from aigo_bridge.planning.published_datasets import checked_rows
-from aigo_bridge.planning.results import find_result, result_rows
 from aigo_bridge.reading import Document, read
 from aigo_bridge.reading.locating import find_dataset, find_hub_datasets
-from aigo_bridge.results.reading import LogReader
-from aigo_bridge.results.specification import dataset_tags
 from aigo_bridge.spec.datasets import (
     DatasetSpec,
     FolderSource,
@@ -214,6 +211,10 @@ def _of_result(
     selection: Selection,
 ) -> tuple[PlannedDataset, Sequence[Sample], tuple[Issue, ...]]:
     """Return the trials of an earlier result as rows."""
+    from aigo_bridge.planning.results import find_result, result_rows
+    from aigo_bridge.results.reading import LogReader
+    from aigo_bridge.results.specification import dataset_tags
+
     assert definition.dataset is not None
     assert definition.dataset.key is not None
     key = definition.dataset.key
@@ -390,3 +391,21 @@ def _keys(
         has = f"its dataset is {quoted}" if len(named) == 1 else f"its datasets are {quoted}"
         raise UsageError(f"the task has no dataset {unknown[0]!r}; {has}", code=Code.SURPLUS_ARGUMENT)
     return named
+
+
+OWN_COLUMNS = ("sample_id", "sample", "solver_output", "trace", "scores", "errors", "error")
+"""Columns of every row that is created from a result."""
+
+
+def result_columns(plan: TaskPlan) -> tuple[str, ...] | None:
+    """Return the columns of the rows that a plan's result will provide; `None` if only the run determines
+    them.
+    """
+    if plan.entity == "system" or plan.dataset is None or plan.pending is not None:
+        return None
+    solver = plan.benchmark.solver
+    if solver is not None and solver.postprocessor is not None:
+        return None
+    repeated = plan.specification is not None and plan.specification.num_runs > 1
+    numbers = [*(["run"] if repeated else []), *(["trial"] if plan.num_trials > 1 else [])]
+    return tuple(dict.fromkeys([*plan.dataset.columns, *OWN_COLUMNS, *numbers]))

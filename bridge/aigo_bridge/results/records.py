@@ -66,7 +66,7 @@ class TrialRecord:
         return self.sample_id if self.source_id is None else self.source_id
 
 
-_OUTPUT: TypeAdapter[SolverOutput] = TypeAdapter(SolverOutput)
+OUTPUT: TypeAdapter[SolverOutput] = TypeAdapter(SolverOutput, config=LATE)
 _ERRORS: TypeAdapter[list[TaskResultError]] = TypeAdapter(list[TaskResultError], config=LATE)
 
 
@@ -152,7 +152,7 @@ def _dump(record: TrialRecord) -> bytes:
 def _load(stored: bytes) -> TrialRecord:
     sample_id, index, source_id, data, solver, errors, without_rows = orjson.loads(stored)
     try:
-        output = None if solver is None else _OUTPUT.validate_python(solver)
+        output = None if solver is None else OUTPUT.validate_python(solver)
         problems = tuple(_ERRORS.validate_python(errors))
     except ValueError as error:
         raise EvidenceError(

@@ -24,12 +24,12 @@ from aigo_bridge.dtypes import (
     SolverOutput,
     SolverTrace,
 )
-from aigo_bridge.metrics.metric import short
 from aigo_bridge.redaction.secrets import MASK
 from aigo_bridge.scoring.judges import UNEXPECTED_LABEL
 from aigo_bridge.scoring.strings import NO_CHOICE
 from aigo_bridge.templates import SampleTemplate
 from aigo_bridge.text.plurals import plural
+from aigo_bridge.text.summaries import short
 
 if TYPE_CHECKING:
     from aigo_bridge.results.records import TrialRecord

@@ -11,14 +11,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import anyio
-
 from aigo_bridge.dtypes import MetricData, SolverOutput
 from aigo_bridge.errors import SampleError, SnippetError, Stage
 from aigo_bridge.scoring.scorer import RunContext, Score, ScorerType
 from aigo_bridge.scoring.variables import last_call
-from aigo_bridge.snippets import Snippet, SnippetHost
-from aigo_bridge.snippets.snippet import has_old_scores
+from aigo_bridge.snippets.snippet import Snippet, has_old_scores
 from aigo_bridge.spec.scorers import PythonAllSamplesScorer, PythonScorer
 from aigo_bridge.spec.task import SystemDefinition
 from aigo_bridge.text.plurals import plural
@@ -26,12 +23,10 @@ from aigo_bridge.text.plurals import plural
 if TYPE_CHECKING:
     from aigo_bridge.models.protocol import Models
     from aigo_bridge.plan.plan import Sample, TaskPlan
+    from aigo_bridge.snippets import SnippetHost
 
 SCORER_KEY = "compute_evidence"
 """Scorer name in engine logs for the metrics of a system task."""
-
-SAMPLE_ID = "system"
-"""ID of the only sample that engines see in a system task."""
 
 
 class PythonScores:
@@ -60,6 +55,8 @@ class PythonAllSamplesScores:
     """
 
     def __init__(self, snippet: Snippet, host: SnippetHost, samples: Sequence[Sample]):
+        import anyio
+
         self._snippet = snippet
         self._host = host
         self._samples = samples

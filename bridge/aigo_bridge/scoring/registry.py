@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from aigo_bridge import plugins
 from aigo_bridge.plan.plan import Sample
@@ -18,10 +18,12 @@ from aigo_bridge.scoring.python import PYTHON, PYTHON_ALL_SAMPLES
 from aigo_bridge.scoring.rag_checker import RAG_CHECKER
 from aigo_bridge.scoring.scorer import CodeRunner, RunContext, ScoreFunction, ScorerType
 from aigo_bridge.scoring.strings import SENTENCE_BLEU, STRING_EQUALS, STRING_EQUALS_MCQA
-from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.spec import task
 from aigo_bridge.spec.scorer import ScorerSpec, default_keys
 from aigo_bridge.spec.scorers import SCORERS
+
+if TYPE_CHECKING:
+    from aigo_bridge.snippets import SnippetHost
 
 SCORER_TYPES: dict[type[ScorerSpec], ScorerType[Any]] = {}
 """Specification class → scorer type."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,9 +14,10 @@ __all__ = ["InOut", "Remote", "Snippet", "SnippetHost", "SnippetLimits", "run_in
 
 
 def __getattr__(name: str) -> Any:
-    """Import the names above on first use, so that a worker starts without the runner's modules."""
+    """Import the names above on first use, so that a worker starts without the runner's modules, and a log
+    is read without them.
+    """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from aigo_bridge.snippets import host, protocol, snippet
-
-    return next(getattr(module, name) for module in (snippet, protocol, host) if hasattr(module, name))
+    modules = (import_module(f"{__name__}.{module}") for module in ("snippet", "protocol", "host"))
+    return next(getattr(module, name) for module in modules if hasattr(module, name))

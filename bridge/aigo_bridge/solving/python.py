@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -24,7 +24,7 @@ from aigo_bridge.dtypes.chat import LATE
 from aigo_bridge.dtypes.validation import problems
 from aigo_bridge.errors import SampleError, SnippetError
 from aigo_bridge.models.protocol import GENERATION_OPTIONS, Model, ModelRequest, Models
-from aigo_bridge.snippets import InOut, Remote, Snippet, SnippetHost
+from aigo_bridge.snippets import InOut, Remote, Snippet
 from aigo_bridge.solving.conversation import (
     empty_trace,
     input_item,
@@ -35,6 +35,9 @@ from aigo_bridge.solving.conversation import (
 from aigo_bridge.solving.solver import Place, SolverType
 from aigo_bridge.spec.solvers import Postprocessor as PostprocessorSpec
 from aigo_bridge.spec.solvers import PythonSolver
+
+if TYPE_CHECKING:
+    from aigo_bridge.snippets import SnippetHost
 
 _ITEMS: TypeAdapter[list[TraceItem]] = TypeAdapter(list[TraceItem], config=LATE)
 

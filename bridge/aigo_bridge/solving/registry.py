@@ -5,16 +5,18 @@ To add a solver, write a module that ends with its `SolverType`, and add a row h
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aigo_bridge import plugins
-from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.solving.agent import AGENT
 from aigo_bridge.solving.python import PYTHON
 from aigo_bridge.solving.solver import AgentRunner, Place, Solver, SolverContext, SolverType
 from aigo_bridge.solving.solvers import GROUPED_SINGLE_TURN, MULTI_TURN, PASS_THROUGH, SINGLE_TURN
 from aigo_bridge.spec import task
 from aigo_bridge.spec.solvers import SOLVERS, SolverSpec
+
+if TYPE_CHECKING:
+    from aigo_bridge.snippets import SnippetHost
 
 SOLVER_TYPES: dict[type[SolverSpec], SolverType[Any]] = {}
 """Specification class → solver type."""
@@ -62,6 +64,10 @@ def compile_solver(
     Raises:
         UnsupportedPlanError: the specification contains something without a meaning.
     """
-    context = SolverContext(host or SnippetHost(), snippet_place, agent_runner)
+    if host is None:
+        from aigo_bridge.snippets import SnippetHost
+
+        host = SnippetHost()
+    context = SolverContext(host, snippet_place, agent_runner)
     compiled: Solver = solver_type(solver).compile(solver, context)
     return compiled

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from aigo_bridge.dtypes import ChatCompletionModelOutput, GroupedSolverTrace, SolverTrace, TraceItem
 from aigo_bridge.models.protocol import Model, ModelRequest, Models
-from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.spec.solvers import SolverSpec
+
+if TYPE_CHECKING:
+    from aigo_bridge.snippets import SnippetHost
 
 Solved = SolverTrace | GroupedSolverTrace
 """Output for one sample: one conversation, or a group of them."""

@@ -159,6 +159,10 @@ class BenchmarkDefinition(SpecModel):
         return "model" if self.solver is not None else "dataset"
 
 
+SYSTEM_SAMPLE = "system"
+"""ID of the only sample that engines see in a system task."""
+
+
 class SystemDefinition(SpecModel):
     """Evidence computed by code, without a model or a dataset."""
 

@@ -77,3 +77,9 @@ def _invalid(title: str, lines: Sequence[str]) -> str:
     others = sum(not line.startswith(" ") for line in rest) if field else 0
     more = f" (and {others} more)" if others else ""
     return f"{title}: {field}{_DETAILS.sub('', problem).strip()}{found}{more}"
+
+
+def short(value: object) -> str:
+    """Return a short text of a value for a message."""
+    shown = repr(value)
+    return shown if len(shown) <= 80 else shown[:79] + "…"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aigo_bridge.errors import dotted
-from aigo_bridge.metrics.metric import short
+from aigo_bridge.text.summaries import short
 from aigo_stats.comparison.columns import ResultColumns
 
 _UNIMPORTANT = frozenset({"id", "created_at", "updated_at"})

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from aigo_bridge.dtypes import MetricData
 from aigo_bridge.metrics.grades import graded_number
-from aigo_bridge.metrics.metric import short
 from aigo_bridge.metrics.names import MEANS, STDERR
 from aigo_bridge.metrics.reducers import reducer
+from aigo_bridge.text.summaries import short
 from aigo_stats.comparison.columns import METADATA, ResultColumns
 from aigo_stats.comparison.definitions import ForeignMetric, metric_definitions
 from aigo_stats.comparison.scales import score_scale

@@ -18,9 +18,9 @@ from aigo_bridge.codes import Code
 from aigo_bridge.dtypes.task_result import one_trial
 from aigo_bridge.errors import EvidenceError, Issue, UsageError
 from aigo_bridge.metrics.grades import graded_number, is_graded, is_missing
-from aigo_bridge.metrics.metric import short
 from aigo_bridge.process import no_collections
 from aigo_bridge.results.reading import FramePart, LogReader, SamplePart
+from aigo_bridge.text.summaries import short
 from aigo_stats.statistics.components import Components, components
 
 Score = tuple[str, str]

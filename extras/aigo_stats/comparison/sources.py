@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aigo_bridge.metrics.grades import is_missing
-from aigo_bridge.metrics.metric import short
+from aigo_bridge.text.summaries import short
 from aigo_stats.comparison.columns import ResultColumns, ScoreColumn
 from aigo_stats.statistics.intervals import NoInterval, Numbers
 from aigo_stats.statistics.ratios import Ratio
