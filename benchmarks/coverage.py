@@ -1,7 +1,7 @@
 """How often 95 % intervals hold the truth: simulated evaluations whose truth is known, and the naive interval
 beside ours.
 
-    python benchmarks/coverage.py [--evaluations 2000] [--only TEXT] [--page docs/reference/statistics.md]
+    python benchmarks/coverage.py [--evaluations 2000] [--only TEXT] [--page benchmarks/coverage.md]
 
 The naive interval is the mean ± 1.96 standard errors over all numbers, as if each sample, and each trial,
 stood for itself.

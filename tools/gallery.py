@@ -21,9 +21,9 @@ JUDGE = "openai$gpt-4-1-mini"
 
 HEAD = """# Gallery
 
-This page shows a result of each task in the [task library](task-library.md). Each picture is the report of
-the command above it, with scripted answers and sample rows. Right and wrong answers are mixed on purpose. The
-README of a task explains how it is scored. `make gallery` writes this page.
+This page shows a result of each task in the [task library](task-library.md): the report of the command above
+the picture, with scripted answers and sample rows. Right and wrong answers are mixed on purpose.
+`tasks/aigo_tasks/TASK/README.md` explains how a task is scored. `make gallery` writes this page.
 """
 
 
@@ -69,9 +69,7 @@ def section(exhibit: Exhibit) -> str:
 $ aigo-bridge run {words} --report
 ```
 
-![A report of {exhibit.name}](../pictures/gallery/{exhibit.name}.png)
-
-Description: `tasks/aigo_tasks/{exhibit.name}/README.md`.
+![{exhibit.title}](../pictures/gallery/{exhibit.name}.png)
 """
 
 

@@ -1,7 +1,7 @@
 """Confidence intervals of proportions and means over independent units.
 
 A unit is a sample or a group of related samples. The formula for each kind of metric was chosen by simulated
-coverage (`benchmarks/coverage.py`). docs/reference/statistics.md contains the table. Sources:
+coverage (`benchmarks/coverage.py`, table in `benchmarks/coverage.md`). Sources:
 
 - Wilson, E. B. (1927), Probable inference, the law of succession, and statistical inference, JASA 22:
   interval of a proportion.
