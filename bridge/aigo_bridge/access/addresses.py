@@ -15,9 +15,7 @@ SCHEMES = ("http", "https")
 """Allowed schemes of dataset addresses."""
 
 STORAGES = ("s3", "gs", "az", "hf")
-"""Schemes of object storage, which is read with the user's own credentials. The user must allow each
-place.
-"""
+"""Schemes of object storage, read with the user's own credentials. The user must allow each place."""
 
 REMOTE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:(?!\\)|://|::")
 """Text that is an address (or a chain of addresses, as some libraries accept) instead of a path."""
@@ -130,9 +128,7 @@ knows the position of the IPv4 address.
 """
 
 _UNICAST = ipaddress.ip_network("2000::/3")
-"""All IPv6 addresses that are assigned for the public network. Others, such as the former site-local
-fec0::/10, are not public.
-"""
+"""IPv6 addresses of the public network; others, such as the former site-local fec0::/10, are not public."""
 
 _OF_CLOUDS = frozenset({ipaddress.ip_address("168.63.129.16"), ipaddress.ip_address("192.0.0.192")})
 """Addresses with public numbers at which clouds (Azure, Oracle) offer secrets to their own machines."""

@@ -33,9 +33,7 @@ class Bounds:
     member_bytes: int = 8 << 30
     """Maximum uncompressed size of one member (or of a whole `.json` log), in bytes."""
     ratio: float = 200.0
-    """Maximum ratio of uncompressed to compressed size, for members above `ratio_from` bytes. Real logs
-    reach about 30.
-    """
+    """Maximum ratio of uncompressed to compressed size above `ratio_from` bytes. Real logs reach 30."""
     ratio_from: int = 32 << 20
     """Uncompressed size in bytes below which members may have any ratio, if all members together are below
     `together_from`.

@@ -1,6 +1,4 @@
-"""Kinds of files, recognized by their first bytes. Only these bytes are read, and only regular files are
-opened.
-"""
+"""Kinds of files, recognized by their first bytes. Only these are read, and only of regular files."""
 
 from __future__ import annotations
 
@@ -186,9 +184,7 @@ def is_lm_eval_results(head: Head) -> bool:
 
 
 def is_lm_eval_samples(head: Head) -> bool:
-    """Return whether a file contains samples of lm-evaluation-harness: one per line, or (before 0.4.3) a
-    list of samples.
-    """
+    """Return whether a file contains samples of lm-evaluation-harness: lines, or a list before 0.4.3."""
     text = head.data.removeprefix(_BYTE_ORDER_MARK).lstrip(b"[ \t\r\n")
     names = set(Head(text, head.whole).members or ())
     return {"doc_id", "doc"} <= names and (not head.whole or bool(names & {"arguments", "resps"}))

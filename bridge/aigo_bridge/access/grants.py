@@ -30,13 +30,9 @@ class Grants:
     network: bool = False
     """Whether rows may be downloaded from public addresses."""
     addresses: tuple[str, ...] = ()
-    """Hosts (`data.example`) and origins (`http://127.0.0.1:8000`) from which rows may be downloaded, on
-    any network.
-    """
+    """Hosts (`data.example`) and origins (`http://127.0.0.1:8000`) that rows may be downloaded from."""
     files: frozenset[str] = frozenset()
-    """Real paths of hidden files, key files, files ignored by git, and folders with such files that tasks
-    may read.
-    """
+    """Real paths of hidden, key and git-ignored files, and folders with them, that tasks may read."""
 
 
 @dataclass(frozen=True)

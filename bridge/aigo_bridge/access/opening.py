@@ -72,9 +72,7 @@ _NAMED: ContextVar[tuple[Path, ...]] = ContextVar("folders that the user has nam
 
 @contextmanager
 def naming(folders: Iterable[Path]) -> Iterator[None]:
-    """Treat folders that the user has named as projects of the files in them, unless a file marks another
-    project.
-    """
+    """Treat folders that the user has named as projects, unless a file marks another project."""
     token = _NAMED.set(tuple(map(_real, folders)))
     try:
         yield

@@ -74,9 +74,7 @@ def refusal(
 
 
 def refusals_below(folder: Path, root: Path, own: Path | None = None) -> list[Issue]:
-    """Return why files in a folder, at any depth, may not be read: for readers that walk the folder
-    themselves.
-    """
+    """Return why files below a folder may not be read, for readers that walk the folder themselves."""
     issues = []
     for place, folders, files in os.walk(folder):
         for name in sorted((*folders, *files)):
@@ -90,9 +88,7 @@ def refusals_below(folder: Path, root: Path, own: Path | None = None) -> list[Is
 
 
 def reason_of(path: Path, root: Path, own: Path | None = None) -> str | None:
-    """Return why a file is private, as the end of the sentence "the file is …"; `None` if it is not
-    private.
-    """
+    """Return why a file is private, to end the sentence "the file is …"; `None` if it is not."""
     real, real_root = _real(path), _real(root)
     places = {(_plain(path), _plain(root)), (_plain(path), real_root), (real, real_root)}
     reasons = (

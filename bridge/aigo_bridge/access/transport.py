@@ -38,9 +38,7 @@ async def addresses_of(url: httpx.URL) -> list[str]:
 
 
 class PublicTransport(httpx.AsyncBaseTransport):
-    """Transport that connects only to addresses it has checked, because a host name may later resolve to a
-    different one.
-    """
+    """Transport that connects only to checked addresses: a host name may later resolve differently."""
 
     def __init__(self) -> None:
         self._transports: dict[str | None, httpx.AsyncHTTPTransport] = {}

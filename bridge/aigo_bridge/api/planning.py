@@ -141,9 +141,7 @@ def plan_task(
 
 
 def _stable_name(task: StrPath) -> str:
-    """Return a name of the task that another process can find: the name of a shipped task, otherwise the
-    absolute path.
-    """
+    """Return a name that other processes can find: of a shipped task, otherwise an absolute path."""
     path = Path(task)
     if not path.exists() and Path(str(task).rpartition("#")[0]).is_file():
         raise UsageError(
@@ -164,9 +162,8 @@ def rows_of(key: str, table: Any) -> tuple[list[dict[str, Any]], str]:
 
     Args:
         key: dataset key, for messages.
-        table: an iterable of mappings, or a table of pandas, polars or pyarrow. The index of a pandas
-            table is not a
-            column; a cell without a value (None, NA, NaT) becomes NaN, as in a CSV file.
+        table: an iterable of mappings, or a table of pandas, polars or pyarrow. The index of a pandas table
+            is not a column; a cell without a value (None, NA, NaT) becomes NaN, as in a CSV file.
 
     Raises:
         DatasetError: the table has another type, or values cannot be written as JSON; all rows with such

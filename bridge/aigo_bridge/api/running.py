@@ -282,9 +282,7 @@ def outside_event_loops(work: Callable[[], T]) -> T:
 
 @contextmanager
 def _set_aside(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """Suspend a loop with the functions that asyncio offers to authors of event loops (see "Extending" in its
-    docs).
-    """
+    """Suspend a loop with asyncio's functions for authors of event loops (see "Extending" in its docs)."""
     task = asyncio.current_task(loop)
     if task is not None:
         _leave_task(loop, task)

@@ -123,9 +123,7 @@ class LazyGroup(TyperGroup):
         return verbs(VERBS, incomplete)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the verb, and its arguments with the project's defaults; `-q` and `-v` are allowed at any
-        position.
-        """
+        """Return the verb and its arguments with project defaults; `-q` and `-v` may be anywhere."""
         if args and args[0] not in VERBS and not ctx.resilient_parsing:
             from difflib import get_close_matches
 

@@ -18,9 +18,7 @@ MORE = "--more"
 
 
 class RunCommand(VerbCommand):
-    """Command class of `run`; for an engine benchmark, it also accepts the options of that engine's
-    command.
-    """
+    """Command class of `run`; for an engine benchmark, it also accepts options of the engine's command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments and pass the engine's own arguments on."""

@@ -164,9 +164,8 @@ def render_issues(
 
     Args:
         issues: issues in the order of display.
-        format: `rich`: each issue with its source line and a caret; `json`: one array of objects;
-            `github`: one
-            workflow command per line.
+        format: `rich`: each issue with its source line and a caret; `json`: one array of objects; `github`:
+            one workflow command per line.
         colour: whether the `rich` format uses terminal colors. Control characters from a file are
             escaped in every format.
         width: maximum columns of messages and hints in the `rich` format; `None`: no line breaks.
@@ -223,9 +222,7 @@ def _is_harmless(letter: str) -> bool:
 
 
 def wrapped(text: str, width: int | None, indent: str = "  ") -> str:
-    """Wrap a text to a number of columns, with indented continuation lines. Words such as paths are never
-    split.
-    """
+    """Wrap a text to a number of columns with indented continuation lines; words are never split."""
     if width is None or _width(text) <= width:
         return text
     lines = list[str]()
@@ -381,9 +378,7 @@ def _as_interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _quiet_about_interrupts(hook: Callable[[Any], object]) -> Callable[[Any], None]:
-    """Suppress the report of an interrupt where Python cannot raise exceptions, for example in a weak
-    reference callback.
-    """
+    """Suppress the report of an interrupt where Python cannot raise, e.g. in a weak reference callback."""
 
     def quiet(error: Any) -> None:
         if not isinstance(error.exc_value, KeyboardInterrupt):

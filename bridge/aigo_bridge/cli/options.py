@@ -505,9 +505,7 @@ def cache_policy(text: str | None) -> CachePolicy | None:
 
 
 def _stable_name(task: str) -> str:
-    """Return a name of the task that another process can find: the name of a shipped task, otherwise the
-    absolute path of its file.
-    """
+    """Return a name that other processes can find: of a shipped task, otherwise an absolute path."""
     from aigo_bridge.evaluation.run_files import parse_reference
 
     reference = parse_reference(task)

@@ -1,6 +1,4 @@
-"""Terminal output of outcomes: tables of tasks, evaluations and benchmarks, for one engine or several, with
-notes and warnings.
-"""
+"""Terminal output of outcomes of tasks, evaluations and benchmarks: tables, notes and warnings."""
 
 from __future__ import annotations
 
@@ -83,9 +81,7 @@ def note_other_result(result: Path | None, name: str | None = None) -> None:
 
 
 def _console(width: int | None = None) -> Console:
-    """Return a console for standard output that never wraps lines, so that users can copy and search messages
-    and paths.
-    """
+    """Return a console for standard output that never wraps, so that messages and paths can be copied."""
     from rich.console import Console
 
     return Console(file=sys.stdout, highlight=False, soft_wrap=True, width=width)

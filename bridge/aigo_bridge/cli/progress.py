@@ -267,9 +267,7 @@ def _short(number: int) -> str:
 
 
 def failure_line(state: Progress, *, several: bool = False) -> str:
-    """Return a line about the sample that has just failed; with several trials, it includes the trial number,
-    from 1.
-    """
+    """Return a line about the sample that has just failed; trial numbers start at 1."""
     return f"{_sample(state, several=several)}: {one_line(state.error or '')}"
 
 

@@ -1,6 +1,4 @@
-"""Options of `aigo-bridge run`, each declared once, and their conversion for planning, engines and
-benchmarks.
-"""
+"""Options of `aigo-bridge run`, declared once, and their conversion for planning, engines and benchmarks."""
 
 from __future__ import annotations
 

@@ -54,8 +54,7 @@ def print_entries(headers: Sequence[str], rows: Iterable[Sequence[str]], width: 
 
     Args:
         headers: names of the columns.
-        rows: texts of each row, as many as `headers`; a row without a first text belongs to the entry
-            above.
+        rows: texts of each row, as many as `headers`; a row without a first text belongs to the entry above.
         width: columns of the terminal.
     """
     for name, *details in rows:

@@ -1,6 +1,4 @@
-"""Variants of one run with different models or parameter values. Each variant has its own folder, and all are
-compared.
-"""
+"""Variants of a run with different models or parameter values, each in its own folder, and compared."""
 
 from __future__ import annotations
 

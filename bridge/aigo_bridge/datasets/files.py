@@ -313,17 +313,14 @@ _BATCH = 1_000
 """Number of rows to read at a time."""
 
 _BATCH_BYTES = 64 * 1024 * 1024
-"""Maximum expanded size of a batch that is created as a whole. Rows of larger batches are created one by
-one.
-"""
+"""Maximum expanded bytes of a batch that is created as a whole. Larger batches are split."""
 
 
 class ParquetTable(ObjectTable):
     """Rows of a Parquet file, read in batches through pyarrow (an optional dependency).
 
     A file of kilobytes can expand to terabytes, because rows can repeat a dictionary text by its number.
-    Texts are therefore read as numbers and a dictionary, so that their size is known before they are
-    created.
+    Texts are therefore read as numbers and a dictionary, so that their size is known before they are created.
 
     Raises:
         DatasetError: the file is not a Parquet file, or pyarrow is not installed.

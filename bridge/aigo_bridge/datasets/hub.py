@@ -28,9 +28,7 @@ from aigo_bridge.process import install_command
 from aigo_bridge.spec.datasets import HuggingFaceSource
 
 KINDS = ("csv", "json", "parquet", "arrow", "text")
-"""File kinds that are allowed instead of a hub name. Other kinds unpickle data, or access servers and
-databases.
-"""
+"""File kinds allowed instead of a hub name. Other kinds unpickle data, or access servers and databases."""
 
 READERS = (*KINDS, "xml", "hdf5", "conll", "imagefolder", "audiofolder", "videofolder", "pdffolder")
 """Readers of the library that are allowed for data on the hub or in a folder."""
@@ -141,9 +139,7 @@ def _split(
 
 
 def _check_builder(builder: Any, place: Place, root: Path | None) -> None:
-    """Check the reader and the resolved files, independent of the names, patterns and cards that led to
-    them.
-    """
+    """Check the reader and the resolved files, regardless of names, patterns and cards that led to them."""
     readers = {f"datasets.packaged_modules.{name}.{name}" for name in READERS}
     if not any(base.__module__ in readers for base in type(builder).__mro__):
         raise DatasetError(

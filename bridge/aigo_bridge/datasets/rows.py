@@ -27,9 +27,7 @@ ROWS = Bound("AIGO_BRIDGE_ROWS_MIB", 2048)
 """Estimated memory that the rows of one dataset may use."""
 
 FACTOR = 100
-"""Maximum ratio of the expanded size of a compressed file to its size. Natural text is compressed to a third
-or a tenth.
-"""
+"""Maximum ratio of the expanded to the compressed size. Text is compressed to a third or a tenth."""
 
 SMALL = 8
 """Divisor of the row memory. A compressed file may always expand to this part of it."""
@@ -223,9 +221,7 @@ class Rows:
 
 
 def digest_of(rows: Iterable[Row]) -> str:
-    """Return the SHA-256 checksum of rows, with one line `[sample_id,data]` per row as ASCII JSON with sorted
-    keys.
-    """
+    """Return the SHA-256 checksum of rows: a line `[sample_id,data]` per row, ASCII JSON, keys sorted."""
     encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False).encode
     digest = hashlib.sha256()
     for row in rows:

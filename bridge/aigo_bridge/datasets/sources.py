@@ -198,9 +198,7 @@ async def _store(response: httpx.Response, file: IO[bytes], largest: int) -> Non
 
 
 def _unpacked(chunk: bytes, unpacking: zlib._Decompress) -> Iterator[bytes]:
-    """Yield the decompressed content of a chunk in pieces, because a small chunk can expand to a huge
-    size.
-    """
+    """Yield the decompressed content of a chunk in pieces, because it can expand to a huge size."""
     while chunk and not unpacking.eof:
         yield unpacking.decompress(chunk, _CHUNK)
         chunk = unpacking.unconsumed_tail

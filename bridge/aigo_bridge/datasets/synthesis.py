@@ -48,9 +48,7 @@ class SynthesisCall:
 Ask = Callable[[SynthesisCall], str]
 """Function that calls a model and returns its text."""
 RunSnippet = Callable[[str, RowData], Any]
-"""Function that runs `synthesize(source)` of a snippet. The first argument is the source code of the
-snippet.
-"""
+"""Function that runs `synthesize(source)` of a snippet, whose source code is the first argument."""
 
 
 class Step(Protocol):
@@ -109,9 +107,7 @@ class _Drop:
 
 
 class _Fill:
-    """Step that creates a row per template and combination of field values. It keeps the columns of the
-    source and the fields.
-    """
+    """Step that creates a row per template and combination of field values, and keeps all columns."""
 
     def __init__(self, spec: TemplateSynthesizer):
         texts = [spec.template] if isinstance(spec.template, str) else list(spec.template)
@@ -166,9 +162,7 @@ class _Snippet:
 
 
 class ModelSynthesizer:
-    """Step that calls a model and parses JSON from its answer. It repeats the call one time if the answer is
-    not JSON.
-    """
+    """Step that calls a model and parses JSON from its answer, with one repetition if it is not JSON."""
 
     def __init__(self, spec: Any, ask: Ask):
         self._plan = _model_step(spec)
@@ -176,9 +170,7 @@ class ModelSynthesizer:
         self._key = str(spec.model_key)
 
     def rows_from(self, row: RowData) -> list[RowData]:
-        """Return the new rows for one row. Raises `DatasetError` if the answer does not have the requested
-        form.
-        """
+        """Return the new rows for one row. Raises `DatasetError` if the answer has another form."""
         plan = self._plan
         system, user = plan.prompts(row)
         schema = plan.schema if plan.structured else None

@@ -134,9 +134,7 @@ class JsonLinesTable(ObjectTable):
 
 
 def numbered_lines(stream: BinaryIO, problems: Problems) -> Iterator[tuple[int, bytes]]:
-    """Yield lines with their numbers, from 1, without a byte order mark. The iteration stops at a line that
-    is too long.
-    """
+    """Yield lines with their numbers, from 1, without a byte order mark, up to a line that is too long."""
     number = 0
     while content := stream.readline(LONGEST_LINE):
         number += 1

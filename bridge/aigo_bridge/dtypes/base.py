@@ -107,9 +107,7 @@ AtLeastTwo = Annotated[int, Field(ge=2)]
 
 @cache
 def sparse_serializer(model: type[BaseModel]) -> SchemaSerializer:
-    """Return a serializer of `model` that leaves out every field with a default whose value is null, at any
-    depth.
-    """
+    """Return a serializer of `model` that omits null values of fields with a default, at any depth."""
     model.model_rebuild()  # Classes are built lazily. This call does nothing if the class is complete.
     schema = _null_defaults_excluded(model.__pydantic_core_schema__, {})
     # Without this option, the prebuilt serializers of the classes would replace the modified ones.
@@ -222,9 +220,7 @@ class ReadableModel(BaseModel):
         raise KeyError(name)
 
     def __contains__(self, name: object) -> bool:
-        """Return whether `name` is a field, a stored unknown field, or a computed property (`turns`, `text`
-        …).
-        """
+        """Return whether `name` is a field, a stored unknown field, or a property (`text` …)."""
         if not isinstance(name, str):
             return False
         cls = type(self)

@@ -1,6 +1,4 @@
-"""Chat format of model inputs and outputs, all input and output types with their raw requests, and the text
-of each type.
-"""
+"""Chat format of model inputs and outputs, all input and output types, raw requests, and their texts."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol

@@ -150,9 +150,7 @@ def chat_item(message: ChatCompletionInputMessage | ChatCompletionOutputMessage)
 
 
 def model_output_to_trace_items(model_output: LFModelOutput) -> list[TraceItem]:
-    """Return the items of an output. The first choice of a chat becomes an item; any other output becomes one
-    custom item.
-    """
+    """Return the items of an output: the first choice of a chat, otherwise one custom item."""
     if isinstance(model_output, OpenResponsesModelOutput):
         return [*model_output.items]
     if isinstance(model_output, ChatCompletionModelOutput | RAGCompletionOutput):

@@ -1,6 +1,4 @@
-"""Tags, datasets, models and tasks in AI GO's stored form, including model connections and dataset
-generation.
-"""
+"""Tags, datasets, models and tasks in AI GO's stored form, with connections and dataset generation."""
 
 from typing import Annotated, Any, Literal
 

@@ -1,6 +1,4 @@
-"""Execution record of a trace: events with their spans and times, their order, and the items derived from
-them.
-"""
+"""Execution record of a trace: events with spans and times, their order, and the items derived from them."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -218,9 +216,7 @@ def _from_messages(direct: Sequence[TraceEvent]) -> list[TraceItem]:
 
 
 def _from_model_calls(direct: Sequence[TraceEvent]) -> list[TraceItem]:
-    """Return the items of the last call of each segment, without merging contexts. A compaction ends a
-    segment.
-    """
+    """Return the items of the last call of each segment, unmerged. A compaction ends a segment."""
     items: list[TraceItem] = []
     call: ModelCallEvent | None = None
     trimmed: ModelCallEvent | None = None

@@ -1,6 +1,4 @@
-"""Items of a trace: messages with their parts, tool calls with their results, and opaque items of custom
-tasks.
-"""
+"""Items of a trace: messages with parts, tool calls with results, and opaque items of custom tasks."""
 
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
@@ -235,9 +233,7 @@ class SystemMessage(Message):
 
 
 def message_text(message: Message) -> str:
-    """Return the text of a message: text parts, reasoning, summaries and refusals, one per line, without
-    other parts.
-    """
+    """Return the text of a message: text parts, reasoning, summaries and refusals, one per line."""
     return str(ContentList(message.content))
 
 
@@ -330,8 +326,6 @@ CallPair = tuple[FunctionCall, FunctionCallOutput | None]
 
 
 def paired(calls: Iterable[FunctionCall], outputs: Iterable[FunctionCallOutput]) -> list[CallPair]:
-    """Return every call in order with the last result that has the same `call_id`; `None` for a missing
-    result.
-    """
+    """Return every call in order with the last result of its `call_id`; `None` for a missing result."""
     answers = {output.call_id: output for output in outputs}
     return [(call, answers.get(call.call_id)) for call in calls]

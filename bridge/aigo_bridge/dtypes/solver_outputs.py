@@ -136,9 +136,7 @@ class GroupedSolverTrace(LFBaseModel):
 
 
 def solver_text(value: object) -> str | None:
-    """Return the text of a solver output: the text of its last model output, or of each conversation in a
-    group.
-    """
+    """Return the text of a solver output: of its last model output, or of each conversation in a group."""
     if isinstance(value, GroupedSolverOutput | GroupedSolverTrace):
         group = value.solver_outputs
         return "\n".join(map(str, group.values() if isinstance(group, dict) else group))

@@ -1,6 +1,4 @@
-"""Result log: the evaluated task, its configuration and its results. Logs of other releases are converted to
-this format.
-"""
+"""Result log: the task, its configuration and results. Logs of other releases are converted to it."""
 
 from collections.abc import Callable
 from functools import partial

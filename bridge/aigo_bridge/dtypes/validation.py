@@ -21,9 +21,7 @@ Location = tuple[str | int, ...]
 TAGS = frozenset(
     {"benchmark_task", "declarative_task", "system_task", "mean", "min", "max", "pass@k", "pass^k"}
 )
-"""Labels of tagged unions, where unknown fields are dropped. In other unions, unknown fields make the branch
-fail.
-"""
+"""Labels of tagged unions, which drop unknown fields. In other unions, they make the branch fail."""
 
 
 def unknown_fields(error: ValidationError) -> list[Location]:
@@ -194,9 +192,7 @@ def _meant(details: Sequence[ErrorDetails], data: Any) -> list[_Fault]:
 
 
 def _unlikeliness(faults: Sequence[_Fault]) -> tuple[bool, int]:
-    """Return a sort key for branches: first whether the branch has another `type`, then its number of
-    errors.
-    """
+    """Return a sort key for branches: whether the `type` is another one, then the number of errors."""
     other_type = any(
         (fault.place == ("type",) and fault.detail["type"] == "literal_error")
         or (fault.place == () and fault.detail["type"].startswith(_OF_ANOTHER_KIND))

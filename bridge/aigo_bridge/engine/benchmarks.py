@@ -60,9 +60,7 @@ class BenchmarkRun(RunSettings):
     num_trials: int | None = None
     """Number of trials per sample; `None` for the number of the benchmark."""
     data_dir: Path | None = None
-    """Folder with the benchmark rows, for engines whose benchmarks can run without a hub; `None` for the
-    source of the benchmark.
-    """
+    """Folder with the benchmark rows, for benchmarks that run without a hub; `None` for their source."""
     custom_tasks: Path | None = None
     """File that defines additional benchmarks, for engines that support such files."""
     more_tasks: Sequence[str] = ()
@@ -72,9 +70,7 @@ class BenchmarkRun(RunSettings):
     sample_id: str | None = None
     """Ids of the only samples to run, separated by commas; `None` for all."""
     resume: bool = False
-    """Whether to reuse finished trials of an earlier run of the same benchmark in `out`, if the engine
-    supports it.
-    """
+    """Whether to reuse finished trials of an earlier run in `out`, if the engine supports it."""
     fail_on_error: str | None = None
     """Number (`N`) or proportion of samples that may fail. After one more failure, the run does not start
     further samples. `None` for any number (see `tolerance`).

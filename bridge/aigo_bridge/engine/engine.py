@@ -47,9 +47,7 @@ class LogImporter(Protocol):
     """Description of the expected files: `logs of Inspect (*.eval, *.json)`."""
 
     def files(self, location: str) -> Sequence[str]:
-        """Return the matching files at a location (file, folder, pattern, URL). They are recognized by
-        content, not by name.
-        """
+        """Return the files at a location (file, folder, pattern, URL), recognized by content."""
         ...
 
     def parts(self, location: str) -> Sequence[str]:
@@ -254,9 +252,7 @@ class Capabilities:
     logs: Callable[[], LogImporter] | None = None
     """Import of the framework's own logs."""
     is_log: Callable[[Head, str], bool] | None = None
-    """Returns whether a local file may be one of `logs`, by its first bytes and its name; `None` to ask
-    `logs`.
-    """
+    """Returns whether a local file may be one of `logs`, by first bytes and name; `None` to ask `logs`."""
     log_ranges: Callable[[], RangeImporter] | None = None
     """Import of large logs in parts."""
     running: Callable[[], RunningLogs] | None = None
@@ -292,9 +288,7 @@ class Capabilities:
     distribution: str | None = None
     """Installed package of the framework; `None` without a framework."""
     logged_runs: Callable[[Path], Iterable[LoggedRun]] = _no_runs
-    """Returns the runs by aigo-bridge whose native logs are in a folder; empty for engines that do not
-    support it.
-    """
+    """Returns the runs by aigo-bridge with native logs in a folder; empty if the engine has none."""
     store_numbers: Callable[[Path, StoredNumbers], None] = _not_stored
     """Stores numbers that readers cannot compute in a log that `run` wrote, so that `read` finds them.
 
@@ -311,9 +305,7 @@ class Engine(Protocol):
     """Capabilities of the class, available without the framework."""
 
     def gaps(self, plan: TaskPlan) -> Sequence[Gap]:
-        """Return the differences from the plan in this engine, including unsupported parts; empty if
-        everything is exact.
-        """
+        """Return all differences of this engine from the plan; empty if everything is exact."""
         ...
 
     def run(self, jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError]:

@@ -134,9 +134,7 @@ class Format:
     logs: Callable[[], LogImporter] | None = None
     """Import of the format's result files."""
     is_log: Callable[[Head, str], bool] | None = None
-    """Returns whether a local file may be one of `logs`, by its first bytes and its name; `None` to ask
-    `logs`.
-    """
+    """Returns whether a local file may be one of `logs`, by first bytes and name; `None` to ask `logs`."""
     results: Callable[[], ResultExport] | None = None
     """Export of results to files of the format."""
     tasks: Callable[[], TaskConverter] | None = None

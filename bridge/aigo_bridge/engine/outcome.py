@@ -187,9 +187,7 @@ class Outcome:
     warnings: tuple[Issue, ...] = ()
     """Warnings from planning."""
     doubts: tuple[str, ...] = ()
-    """Doubts about the metrics although nothing failed, as far as planning did not report them; one line
-    each.
-    """
+    """Doubts about the metrics that planning did not report, although nothing failed; one line each."""
     faults: tuple[str, ...] = ()
     """Parts of the evidence that could not be created."""
     usage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -310,9 +308,7 @@ def uncomputed(rows: Sequence[MetricRow], num_samples: int, num_failed: int) -> 
 
 
 def errors_by_kind(failures: Sequence[tuple[str | int, str]], most: int) -> tuple[FirstError, ...]:
-    """Return the first failed sample of each kind with its message and the number of samples, for at most
-    `most` kinds.
-    """
+    """Return the first failed sample of each kind, at most `most`, with the number of its samples."""
     errors: list[FirstError] = []
     for sample_id, message in failures:
         note_error(errors, FirstError(sample_id, TaskResultError(error_type="Error", message=message)), most)

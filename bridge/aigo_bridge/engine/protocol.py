@@ -75,9 +75,7 @@ NOTHING = ProgressTotals()
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a run, passed to `RunSettings.on_progress` after every finished trial and before each
-    repeated call.
-    """
+    """Progress of a run, passed to `RunSettings.on_progress` after each trial and before each retry."""
 
     done: int
     """Number of finished trials, including failed ones."""
@@ -165,9 +163,7 @@ class RunSettings:
     tape: Tape | None = None
     """Tape that records or answers all model calls; `None` without a tape."""
     on_restart: Callable[[str], None] | None = None
-    """Called before the first model call of a job that cannot be resumed and starts again, with the
-    reason.
-    """
+    """Called with the reason before the first call of a job that starts again instead of resuming."""
 
 
 @dataclass(frozen=True)

@@ -125,9 +125,7 @@ def required(capability: T | None, otherwise: str) -> T:
 
 
 def split_name(task: str) -> tuple[str, str] | None:
-    """Split `inspect:arc_easy` into engine and benchmark; return `None` for other texts, such as a path with
-    a colon.
-    """
+    """Split `inspect:arc_easy` into engine and benchmark; `None` for other texts, e.g. paths with a colon."""
     engine, colon, name = task.partition(":")
     return (engine, name) if colon and engine in engine_names() else None
 

@@ -71,9 +71,7 @@ class ModelCost:
     price: Price | None = None
 
     def cost(self) -> Range | None:
-        """Return the cost in the currency of the price table; `None` if the table does not price the
-        model.
-        """
+        """Return the cost in the currency of the price table; `None` if it has no price of the model."""
         if self.price is None:
             return None
         return self.prompt * (self.price.input / 1e6) + self.answers * (self.price.output / 1e6)
@@ -101,8 +99,7 @@ def plan_cost(
 
     Args:
         plan: the plan.
-        names: AI GO model key (`""` for the evaluated model) → model name for the engine, for known
-            models.
+        names: AI GO model key (`""` for the evaluated model) → model name for the engine, for known models.
         prices: price table; `None` if prices are unknown.
         answer: length of answers.
         num_runs: number of times that the whole task runs.

@@ -95,9 +95,7 @@ def generate_rows(path: Path, sources: GenerationInputs) -> Rows:
 
 
 def _check_models(generator: DatasetGeneratorSpec, sources: GenerationInputs) -> None:
-    """Raise an error for models that the generator does not use, as far as its keys are known without its
-    config.
-    """
+    """Refuse models that the generator does not use, as far as keys are known without its config."""
     keys = [getattr(part, "model_key", None) for part in generator.definition.synthesizers]
     named = [key for key in keys if key is not None]
     surplus = surplus_models(sources.model_map, named, "the generator")
@@ -106,9 +104,7 @@ def _check_models(generator: DatasetGeneratorSpec, sources: GenerationInputs) ->
 
 
 def _dataset_rows(key: str, path: Path, sources: GenerationInputs) -> Rows:
-    """Return the rows of a dataset in the folder of the generated dataset's file, or of the file given for
-    its key.
-    """
+    """Return the rows of a dataset in the folder of the generated dataset, or of the file for its key."""
     file = find_dataset(key, sources.datasets, path, root=sources.root)
     if file.suffix.lower() not in YAML_SUFFIXES:
         return load_file(file)
@@ -124,9 +120,7 @@ def _dataset_rows(key: str, path: Path, sources: GenerationInputs) -> Rows:
 
 
 def _result_rows(key: str, path: Path, sources: GenerationInputs) -> Rows:
-    """Return the rows of a result log in the folder of the generated dataset's file, or of the file given for
-    its key.
-    """
+    """Return the rows of a result log in the folder of the generated dataset, or of the file for its key."""
     files = {name: Path(file) for name, file in sources.datasets.items()}
     return result_rows(find_result(key, files, [path.parent]), Selection())
 

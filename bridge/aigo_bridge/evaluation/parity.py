@@ -166,9 +166,7 @@ def _digests(result: Path) -> Iterable[tuple[_Key, bytes]]:
 
 
 def compared_part(sample: Mapping[str, Any]) -> Any:
-    """Return the compared part of a sample: scores, stages of failures and excluding rules, trial by
-    trial.
-    """
+    """Return the compared part of a sample: scores and excluding rules, trial by trial."""
     trials = sample.get("trials") or [sample]
     rules = [record.get("rule_key") for record in sample.get("action_records") or []]
     return [rules, *([*_scored(holder)] for holder in (sample, *trials))]

@@ -1,6 +1,4 @@
-"""Planning of run files: every specification is bound to its values, rows and models, or all problems are
-reported together.
-"""
+"""Planning of run files: every specification is bound to values, rows and models, or all problems listed."""
 
 from __future__ import annotations
 
@@ -60,9 +58,7 @@ class Entry:
 
     @property
     def is_sample_data(self) -> bool:
-        """Whether the rows are sample data for another dataset. Unknown, and therefore false, for a stored
-        result.
-        """
+        """Whether the rows are sample data for another dataset; false for a stored result."""
         return any(plan.dataset is not None and plan.dataset.is_sample for plan in self.plans)
 
 
@@ -405,11 +401,7 @@ def _stored(bound: BoundSpecification) -> Path:
 
 
 def _check_datasets(evaluations: list[Evaluation], origin: PlanOrigin) -> None:
-    """Check that every given dataset file is used.
-
-    Raises:
-        UsageError: a dataset is not used.
-    """
+    """Check that every given dataset file is used."""
     used = {
         key
         for evaluation in evaluations

@@ -1,6 +1,4 @@
-"""Run files after reading: the evaluation, its parameter values, the positions of all parts, and names for
-parts.
-"""
+"""Run files after reading: evaluation, parameter values, positions of all parts, and names for parts."""
 
 from __future__ import annotations
 
@@ -287,9 +285,7 @@ def _of_plan(file: Path, document: Document[AssessmentPlanSpec], origin: PlanOri
 
 
 def find_run_file(evaluation_key: str, beside: Path) -> Path | None:
-    """Return the run file (or evaluation file) in the folder, or in its folder `evaluations/`, with an
-    evaluation of that key.
-    """
+    """Return the run or evaluation file with an evaluation of that key, in the folder or `evaluations/`."""
     found = (path for key, path in _evaluations_beside(beside.parent) if key == evaluation_key)
     source = next((path for path in found if path != beside), None)
     if source is not None:
@@ -371,9 +367,7 @@ def specifications_of(run_file: RunFile) -> list[BoundSpecification]:
 def _repeated(
     key: str, path: Place, run_file: RunFile, spec: RepeatabilitySpecification
 ) -> list[BoundSpecification]:
-    """Return a specification for each input of a `type: repeatability` specification, to be run several
-    times.
-    """
+    """Return a specification for each input of a `type: repeatability` specification, to run repeatedly."""
     changes = {
         name: getattr(spec, name)
         for name in ("num_samples", "subsampling", "display_name")

@@ -239,9 +239,7 @@ def run_evaluation(
 def judged_outcome(
     evaluation: Evaluation, results: Sequence[Outcome], out: Path, fail_on_error: str | None
 ) -> EvaluationOutcome:
-    """Return the results of an evaluation in the order of its specifications, with the verdicts of its
-    policies.
-    """
+    """Return the results of an evaluation in order, with the verdicts of its policies."""
     measured = [ResultMetrics(evaluation.key, result.key, result.data) for result in results]
     judged = tuple(verdicts(evaluation.policies, measured))
     return EvaluationOutcome(evaluation, tuple(results), judged, out, fail_on_error)
@@ -291,13 +289,7 @@ def _round(
 
 
 def _with_rows(waiting: ReadyEntry, results: Mapping[str, Outcome]) -> ReadyEntry:
-    """Return an entry with the rows of the result that it waited for.
-
-    Raises:
-        EvidenceError: that result is incomplete. Metrics over part of the rows would be wrong.
-        SpecError: the task does not match the rows.
-        DatasetError: the rows cannot be used.
-    """
+    """Return an entry with the rows of the result that it waited for."""
     entry = waiting.entry
     assert entry.pending is not None
     assert entry.again is not None
@@ -398,11 +390,7 @@ def _failure(
 
 
 def _stored_outcome(entry: Entry, stored: Path, out: Path) -> Outcome:
-    """Copy a stored result into the folder of the other results and return its outcome.
-
-    Raises:
-        EvidenceError: the file is not a result log.
-    """
+    """Copy a stored result into the folder of the other results and return its outcome."""
     path = _copied(stored, entry.key, out)
     frame = LogReader(path).frame()
     evidence, entity = frame.evidence, frame.specification.evaluated_entity
@@ -442,9 +430,7 @@ def _copied(stored: Path, key: str, out: Path) -> Path:
 
 
 def _copy_provenance(stored: Path, target: Path) -> None:
-    """Copy the provenance file of a stored result, if any. Delete the provenance file of an earlier
-    result.
-    """
+    """Copy the provenance of a stored result, if any; otherwise delete that of an earlier result."""
     source, copy = provenance_file(stored), provenance_file(target)
     if not source.is_file():
         copy.unlink(missing_ok=True)

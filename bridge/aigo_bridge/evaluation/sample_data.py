@@ -44,9 +44,7 @@ def sample_data(document: Document[TaskSpec]) -> DefaultSampleData | None:
 
 
 def dataset_key(document: Document[TaskSpec], config: Mapping[str, Any]) -> str | None:
-    """Return the key of the task's only dataset; `None` if it has several or none, or uses the rows of a
-    result.
-    """
+    """Return the key of the task's only dataset; `None` for several, none, or rows of a result."""
     definition = bind_task(document.data, config).definition
     if not isinstance(definition, BenchmarkDefinition) or definition.dataset is None:
         return None

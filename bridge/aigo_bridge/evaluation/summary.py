@@ -26,9 +26,7 @@ FILE = "evaluation.json"
 
 
 def summary(outcome: EvaluationOutcome) -> dict[str, Any]:
-    """Return the summary as plain data. Paths are relative to the results folder, so that you can move the
-    folder.
-    """
+    """Return the summary as plain data. Paths are relative, so that you can move the results folder."""
     evaluation = outcome.evaluation
     assert evaluation.run_file is not None
     return {

@@ -127,8 +127,7 @@ def full_origin(origin: PlanOrigin, copy: Path | None = None) -> PlanOrigin:
         copy: folder with a copy of the rows; `None` to read them from the hub.
 
     Raises:
-        UsageError: the task has several full datasets or none, or does not choose its dataset by a
-            parameter.
+        UsageError: the task has several full datasets or none, or does not choose its dataset by a parameter.
         SpecError: the task or its config is invalid.
     """
     from aigo_bridge.evaluation.sample_data import dataset_key

@@ -35,9 +35,7 @@ class Range:
         return Range(self.low * other.low, self.expected * other.expected, high)
 
     def to_json(self) -> dict[str, float | None]:
-        """Return a JSON-serializable dictionary. An unknown expected value and an infinite bound are
-        `None`.
-        """
+        """Return a JSON-serializable dictionary. Unknown and infinite values are `None`."""
         return {
             "at_least": _figure(self.low),
             "expected": None if math.isnan(self.expected) else _figure(self.expected),

@@ -105,9 +105,7 @@ def outcome_of(
 def outcome_of_runs(
     plan: TaskPlan, runs: Sequence[WrittenRun], result: Path, logs: tuple[LogRef, ...]
 ) -> Outcome:
-    """Return the combined outcome of the runs of a plan. Status, error and metrics come from the first
-    run.
-    """
+    """Return the combined outcome of a plan's runs, with status, error and metrics of the first."""
     tallies, executions = [run.tally for run in runs], [run.evidence.execution for run in runs]
     status, metrics = executions[0].status, runs[0].metrics
     error = None if status == "success" else executions[0].error
@@ -246,9 +244,7 @@ class WrittenRun:
             yield from samples
 
     def compute(self, what: str = "the metrics could not be computed") -> Metrics | None:
-        """Return the metrics after all samples were read; `None` after an error, which is recorded with the
-        message `what`.
-        """
+        """Return the metrics after all samples were read; `None` after an error, recorded as `what`."""
         host = None if self.own is None else snippet_host(self.own)
         is_system = self.evidence.plan.entity == "system"
         try:
@@ -390,9 +386,7 @@ def result_frame(
 
 
 def by_stage(errors: Sequence[TaskResultError]) -> tuple[list[TaskResultError], list[TaskResultError]]:
-    """Split errors into metric errors, which belong to the evidence, and other errors, which belong to the
-    log.
-    """
+    """Split errors into metric errors, for the evidence, and other errors, for the log."""
     of_metrics = [error for error in errors if error.stage is TaskResultErrorStage.metric]
     return of_metrics, [error for error in errors if error.stage is not TaskResultErrorStage.metric]
 

@@ -250,9 +250,6 @@ def asking(asker: Asker | None) -> Iterator[None]:
 def _opened(path: Path) -> int:
     """Return a file descriptor of the checkpoint. The file must be new or a regular file, because a link or
     pipe may belong to another user.
-
-    Raises:
-        OSError: the file cannot be opened.
     """
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | CLOSED_IN_CHILDREN | NO_LINK, 0o600)
     kind = os.fstat(file)

@@ -65,9 +65,7 @@ def dump_solution(
 
 
 def load_solution(stored: Mapping[str, Any], sample: Sample) -> Solution | SampleFailure | None:
-    """Return the solver result of a sample; `None` if the log does not contain one, as in tasks without a
-    solver.
-    """
+    """Return the solver result of a sample; `None` if the log lacks one, as in tasks without a solver."""
     if "failure" in stored:
         return SampleFailure.from_json(stored["failure"])
     if "output" not in stored:

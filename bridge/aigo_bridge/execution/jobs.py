@@ -70,9 +70,7 @@ class PlannedJob(Generic[F]):
         )
 
     def checkpoint(self, engine: str, models: Mapping[str, str], out: Path) -> Checkpoint:
-        """Return the checkpoint of model answers. If the job resumes, it contains the answers of the killed
-        run.
-        """
+        """Return the checkpoint of model answers, with those of the killed run if the job resumes."""
         identity = [engine, identity_of(self.plan.header()), dict(models), dict(self.fingerprints)]
         return Checkpoint(out, identity, goes_on=self.job.earlier == "resume")
 
@@ -291,9 +289,7 @@ def _may_stand_in(run: EarlierRun, plan: TaskPlan, settings: RunSettings) -> boo
 def _same_solver(
     runs: Sequence[EarlierRun], plan: TaskPlan, models: Mapping[str, str], settings: RunSettings
 ) -> EarlierRun | None:
-    """Return the newest finished run that sent the same requests to the same models; `None` without a
-    solver.
-    """
+    """Return the newest finished run with the same requests to the same models; `None` without a solver."""
     if plan.solver_digest is None:
         return None
     header = plan.header()

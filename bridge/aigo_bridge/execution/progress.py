@@ -45,9 +45,7 @@ def tolerated(text: str | None, num_samples: int) -> int:
 
 
 def allowed(text: str | None, num_samples: int) -> int | None:
-    """Return the number of samples that may fail before a run stops; `None` for any number (see
-    `tolerated`).
-    """
+    """Return how many samples may fail before a run stops; `None` for any number (see `tolerated`)."""
     return None if text is None else tolerated(text, num_samples)
 
 

@@ -164,9 +164,7 @@ def _bound(statement: ast.stmt) -> set[str]:
 
 
 def _changes(statement: ast.stmt, needed: set[str]) -> bool:
-    """Return whether a statement without definitions may change a needed value: `TABLE["a"] = 1`,
-    `add(x)`.
-    """
+    """Return whether a statement that defines nothing may change a value: `TABLE["a"] = 1`, `add(x)`."""
     if isinstance(statement, _DEFINITIONS) or _is_main(statement):
         return False
     defines = isinstance(statement, ast.Assign | ast.AnnAssign) and bool(_bound(statement))

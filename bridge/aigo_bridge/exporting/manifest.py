@@ -1,6 +1,4 @@
-"""`export.json`: manifest of an exported task, with which it can be rebuilt, checked and described without
-its source.
-"""
+"""`export.json`: manifest of an exported task, to rebuild, check and describe it without its source."""
 
 from __future__ import annotations
 
@@ -197,9 +195,7 @@ def manifest_of(
 
 
 def import_notes(plan: TaskPlan) -> tuple[str, ...]:
-    """Return notes about additional packages that the user must install. Only the author knows their
-    versions.
-    """
+    """Return notes about packages that the user must install, because only the author knows the versions."""
     imports = snippet_imports(plan)
     names = ", ".join(imports)
     return (f"the author's code imports {names}, which requirements.txt does not name",) if imports else ()
@@ -210,18 +206,14 @@ OWN = frozenset({"aigo_bridge", "latticeflow"})
 
 
 def snippet_imports(plan: TaskPlan) -> tuple[str, ...]:
-    """Return the top-level packages that the snippets of a task import, except modules of Python
-    and aigo-bridge; sorted.
-    """
+    """Return the sorted top-level packages that snippets import, except those of Python and aigo-bridge."""
     definition = plan.definition.model_dump(mode="json")
     packages = {name for source in _snippets(definition) for name in _imported(source)}
     return tuple(sorted(packages - OWN - _dependencies() - sys.stdlib_module_names))
 
 
 def _dependencies() -> set[str]:
-    """Return the import names of the packages installed with aigo-bridge (usually the names of their
-    distributions).
-    """
+    """Return the import names of aigo-bridge's dependencies, usually the names of their distributions."""
     try:
         lines = requires("aigo-bridge") or []
     except PackageNotFoundError:

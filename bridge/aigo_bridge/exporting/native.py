@@ -117,9 +117,7 @@ METHODS = frozenset({"trim", "lower", "upper"})
 
 
 Expect = Callable[[Mapping[str, Any]], dict[str, Any]]
-"""Function from a row to the expected values of a scorer: `ground_truth`, and for some scorers `value` and
-`choices`.
-"""
+"""Function from a row to a scorer's expected values: `ground_truth`, and for some `value` and `choices`."""
 
 
 # Parts with their fidelity
@@ -319,9 +317,7 @@ def _methods(node: nodes.Node) -> tuple[str, ...] | None:
 
 
 def _path(node: nodes.Node) -> str | None:
-    """Convert `output.choices[0].message` to `output.choices.0.message`; return `None` for other
-    expressions.
-    """
+    """Convert `output.choices[0].message` to `output.choices.0.message`; `None` for other expressions."""
     steps: list[str] = []
     while not isinstance(node, nodes.Name):
         if isinstance(node, nodes.Getattr):

@@ -106,9 +106,7 @@ def packed_plan(folder: Path, config: Mapping[str, Any], *, num_samples: int | N
 
 
 def write_rows(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Write rows as JSON, one per line, so that reading returns exactly the same values, including NaN and
-    large integers.
-    """
+    """Write rows as JSON lines that are read back exactly, including NaN and large integers."""
     encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
     with path.open("wb") as file:
         for row in rows:

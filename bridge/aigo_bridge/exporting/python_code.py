@@ -191,9 +191,7 @@ def opened(text: str) -> str:
 
 
 def call(start: str, arguments: Sequence[str], end: str = ")", *, indent: int = 0) -> list[str]:
-    """Return a call on one line if it fits, otherwise with one argument per line. `start` ends with the
-    bracket.
-    """
+    """Return a call on one line if it fits, otherwise one argument per line. `start` ends with `(`."""
     space = " " * indent
     if len(line := f"{space}{start}{', '.join(arguments)}{end}") <= WIDTH:
         return [line]
@@ -232,9 +230,7 @@ LONGEST = 36
 
 
 def module_name(key: str, taken: Iterable[str] = ()) -> str:
-    """Return a name for a task's file and folder: its key as an identifier, with `_2`, `_3` … if it is
-    taken.
-    """
+    """Return a name for a task's file and folder: its key as an identifier, with `_2`, `_3` … if taken."""
     name = identifier(key.lower())[:LONGEST]
     return _free(f"{name}_task" if name in _TAKEN or keyword.issoftkeyword(name) else name, set(taken))
 
@@ -382,9 +378,7 @@ def _statements(source: str, tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def _parts(source: str, tree: ast.Module) -> tuple[str, str, str]:
-    """Return the docstring of a module, the code between its imports and its last statement, and the last
-    statement.
-    """
+    """Return the docstring of a module, the code between imports and last statement, and that statement."""
     lines = source.splitlines()
     docstring, *statements = tree.body
     body = next(node for node in statements if not isinstance(node, ast.Import | ast.ImportFrom))

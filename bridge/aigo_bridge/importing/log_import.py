@@ -1,6 +1,4 @@
-"""Options and outcome of a log import. The outcome is shown in the loss report, on the terminal and as
-JSON.
-"""
+"""Options and outcome of a log import. The outcome is in the loss report, on the terminal and in JSON."""
 
 from __future__ import annotations
 
@@ -192,9 +190,7 @@ class ImportReport:
     loss_file: Path | None = None
     """The written loss report."""
     status: str = ""
-    """Status of the log in the engine, for example `success`, `error`, `cancelled`, `started`; `""` if it
-    could not be read.
-    """
+    """Status of the log in the engine, e.g. `success`, `error`, `cancelled`; `""` if it is unreadable."""
     samples: int = 0
     trials: int = 0
     failed: int = 0
@@ -345,9 +341,7 @@ def not_recomputed(log: str, reason: str | None, code: Code | None = None) -> Im
 
 
 def file_stem(name: str, taken: set[str], fallback: str = "log") -> str:
-    """Return a file name for a log, derived from its name. A taken name gets a number, and the new name is
-    added to `taken`.
-    """
+    """Return a file name for a log from its name, numbered if taken, and add it to `taken`."""
     stem = re.sub(r"[\x00-\x1f\x7f<>:\"|?*/\\]", "_", name) or fallback
     free, number = stem, 2
     while free in taken:

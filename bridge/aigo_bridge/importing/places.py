@@ -45,9 +45,7 @@ class FileLocation:
         return path if self.fs is None else str(self.fs.unstrip_protocol(path))
 
     def files(self) -> list[str]:
-        """Return the files at this location, sorted: the file itself, all files below a folder, or the
-        matches of a pattern.
-        """
+        """Return the sorted files at this location: the file, all below a folder, or a pattern's matches."""
         if self.fs is not None:
             paths = (
                 self.fs.glob(self.path)

@@ -1,6 +1,4 @@
-"""Header of an imported result: a `TaskResultLog` without its samples, with the same structure for all
-importers.
-"""
+"""Header of an imported result: a `TaskResultLog` without samples, the same for all importers."""
 
 from __future__ import annotations
 

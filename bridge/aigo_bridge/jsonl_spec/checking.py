@@ -124,9 +124,7 @@ def _task_id(record: dict[str, Any], errors: list[RecordError]) -> None:
 
 
 def _vocabulary(record: dict[str, Any], errors: list[RecordError]) -> bool:
-    """Return whether category, metric and post-process rule are valid, so that their combination can be
-    checked.
-    """
+    """Return whether category, metric and post-process rule are valid, so that they can be combined."""
     sound = True
     for name, rule, words, vocabulary in _VOCABULARY:
         value = record.get(name, record)
@@ -304,9 +302,7 @@ _TEXT = {"type": "string", "pattern": r"\S"}
 
 
 def schema_for_record() -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of a line in a task record file, including the legal
-    combinations of each category.
-    """
+    """Return the JSON Schema (draft 2020-12) of a task record, with the legal combinations by category."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Task record",

@@ -54,9 +54,7 @@ def compute_scores(sample: dict[str, Any], solver_output: Any) -> dict[str, Any]
 
 @lru_cache(maxsize=1)
 def scorer_snippet() -> str:
-    """Return source code that defines `compute_scores(sample, solver_output)` and needs no imports from
-    this project.
-    """
+    """Return source of `compute_scores(sample, solver_output)` without imports from this project."""
     package = files("aigo_bridge.jsonl_spec")
     parts = [_body(package.joinpath(name).read_text("utf-8")) for name in PARTS]
     return "\n\n".join([_HEAD, *parts]) + _TAIL

@@ -65,8 +65,7 @@ def read_records(path: Path) -> Iterator[TaskSpec | tuple[RecordError, ...]]:
 def validate_file(path: Path) -> tuple[list[TaskSpec], list[RecordError]]:
     """Return the valid tasks of a file and all errors of the other lines, both in file order.
 
-    An invalid line affects only its record. If several fields violate a rule, each field has
-    an error.
+    An invalid line affects only its record. If several fields violate a rule, each field has an error.
 
     Raises:
         SpecError: the file itself cannot be read.
@@ -86,12 +85,10 @@ def load_tasks(path: Path, *, allow_bad_tasks: bool = False) -> tuple[TaskSpec, 
 
     Args:
         path: path of the file.
-        allow_bad_tasks: whether to continue with the valid tasks if others are invalid
-            (`--allow-bad-tasks`).
+        allow_bad_tasks: whether to continue with the valid tasks if others are invalid (`--allow-bad-tasks`).
 
     Raises:
-        SpecError: a record is invalid and that is not allowed, or no task is valid; contains
-            every error.
+        SpecError: a record is invalid and that is not allowed, or no task is valid; contains every error.
     """
     tasks, errors = validate_file(path)
     if errors and not (allow_bad_tasks and tasks):

@@ -114,9 +114,7 @@ def paused(model: str, seconds: float | None) -> None:
 
 
 async def pace(name: str, per_minute: int) -> float:
-    """Return the number of seconds to wait before the next request to an endpoint with a rate limit may
-    start.
-    """
+    """Return the seconds to wait before the next request to an endpoint with a rate limit."""
     return await _GATES[-1].reserve(name, per_minute) if _GATES else shared_pace(name, per_minute).reserve()
 
 

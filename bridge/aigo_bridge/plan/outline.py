@@ -136,8 +136,7 @@ def outline_of(definition: BenchmarkDefinition | SystemDefinition) -> TaskOutlin
 
 
 def outline_from_json(stored: Any) -> TaskOutline:
-    """Convert the output of `TaskOutline.to_json`. Anyone may have written the log; code in it is
-    dropped.
+    """Convert the output of `TaskOutline.to_json`. Anyone may have written the log; code in it is dropped.
 
     Raises:
         EvidenceError: the value is not an outline.
@@ -183,9 +182,7 @@ def outline_json(definition: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def agrees(written: Any, bound: Any) -> bool:
-    """Return whether a bound outline can result from a written one. They must be equal except for
-    placeholders, which match any value.
-    """
+    """Return whether a bound outline can result from a written one, whose placeholders match any value."""
     if isinstance(written, str) and has_marker(written):
         return True
     if isinstance(written, Mapping):

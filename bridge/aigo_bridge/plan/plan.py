@@ -59,9 +59,7 @@ class Sample:
     """Row of the dataset that was selected to run."""
 
     id: str | int
-    """Value of the `sample_id` column if the dataset has a usable one, otherwise the 0-based row number in
-    the source.
-    """
+    """Value of a usable `sample_id` column, otherwise the 0-based row number in the source."""
     data: Mapping[str, Any]
     """Column name → value, for all columns of the row."""
 
@@ -100,9 +98,7 @@ class PlanOrigin:
     `evaluation.run_files`). `TEXT` without a file.
     """
     config: Mapping[str, Any] = field(default_factory=dict)
-    """Values of the task parameters. For a run file: values that override its own values of the evaluation
-    parameters.
-    """
+    """Values of the task parameters; for a run file, values that override its evaluation parameters."""
     datasets: Mapping[str, str] = field(default_factory=dict)
     """Dataset key → file, for datasets that were given explicitly. Datasets that were given as rows have a
     `rows_name` instead of a file.
@@ -114,13 +110,9 @@ class PlanOrigin:
     root: str | None = None
     """Folder that the task may read files from; `None` for its project (see `access.opening`)."""
     stored: str | None = None
-    """Result log whose samples and outputs are scored again; `None` to read the task's dataset and call its
-    model.
-    """
+    """Result log whose samples and outputs are scored again; `None` to read rows and call the model."""
     allow_bad_tasks: bool = False
-    """Whether invalid task records are skipped if the task is a file of records. By default they are an
-    error.
-    """
+    """Whether invalid records of a file of task records are skipped instead of refused."""
     shard: str | None = None
     """Part of the selected rows to run, for example `3/16`; `None` for all."""
 
@@ -189,9 +181,7 @@ class TaskPlan:
     without secrets. Empty until models are chosen.
     """
     stored_entity: Mapping[str, Any] | None = None
-    """Entity that was evaluated when the rescored outputs were produced, as recorded in its log; `None` for
-    other plans.
-    """
+    """Entity that produced the rescored outputs, as recorded in their log; `None` for other plans."""
     pending: str | None = None
     """Key of the specification in the same evaluation whose result provides the rows. The rows exist only
     after it has run.
@@ -305,9 +295,7 @@ class TaskPlan:
         return self.snippet_places.get(".".join(map(str, path)))
 
     def header(self) -> dict[str, Any]:
-        """Return the plan as JSON, without its rows. A native log contains it, so that the log can be read
-        without other files.
-        """
+        """Return the plan as JSON without rows, for native logs that are read without other files."""
         dataset = self.dataset
         return {
             "format": HEADER_FORMAT,
@@ -365,9 +353,7 @@ def digest_of(
     *,
     num_trials: int,
 ) -> str:
-    """Return the SHA-256 checksum of the canonical JSON of everything that determines the metrics. File paths
-    are not included.
-    """
+    """Return the SHA-256 checksum of the canonical JSON of all that determines metrics, without paths."""
     return content_digest(deciding_content(document_of(task), config, dataset, num_trials))
 
 

@@ -58,9 +58,7 @@ def definition_issues(
 def column_issues(
     parameters: Sequence[Parameter], config: Mapping[str, Any], columns: Sequence[str]
 ) -> list[Issue]:
-    """Return issues of parameters that name a missing column. Snippets would only find the error per
-    sample.
-    """
+    """Return issues of parameters that name a missing column, which snippets find only per sample."""
     issues: list[Issue] = []
     for parameter in parameters:
         name = config.get(parameter.key)
@@ -151,9 +149,7 @@ def _contradictions(definition: BenchmarkDefinition) -> list[Issue]:
 
 
 def _rules(definition: BenchmarkDefinition, columns: Sequence[str] | None) -> list[Issue]:
-    """Return the issues of action rules with bound parameters. Columns are unknown if the author's
-    post-processor creates the rows.
-    """
+    """Return the issues of action rules. Columns are unknown if a post-processor creates the rows."""
     if not definition.actions:
         return []
     own_rows = definition.solver is None or definition.solver.postprocessor is None
@@ -197,9 +193,7 @@ Place = tuple[str, ...]
 
 
 def places_of(template: SampleTemplate, beside: Collection[str] = ()) -> list[Place]:
-    """Return the cells that a template reads. For aligned datasets (`beside`), they include the dataset
-    key.
-    """
+    """Return the cells that a template reads, with dataset keys for aligned datasets (`beside`)."""
     names = (name for name in template.reads if name[0] == "sample" and len(name) > 1)
     return sorted({tuple(map(str, name[1 : 3 if name[1] in beside else 2])) for name in names})
 

@@ -1,6 +1,4 @@
-"""Conversion of a task as written to a plan: config is bound, rows are selected, names and snippets are
-checked.
-"""
+"""Conversion of a task as written to a plan: config bound, rows selected, names and snippets checked."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Comparison of hub dataset rows with the published ones: by revision, number and digest, if the dataset file
-contains them.
-"""
+"""Comparison of hub rows with the published ones by revision, number and digest in the dataset file."""
 
 from __future__ import annotations
 

@@ -63,9 +63,7 @@ class Surroundings:
     several_tasks: bool = False
     """Whether data files were given for several tasks, so that this task need not use all of them."""
     rows: Mapping[str, tuple[str, Sequence[dict[str, Any]]]] = field(default_factory=dict)
-    """Datasets whose rows are in memory, by key: display name and rows. A file that was given for the key
-    takes precedence.
-    """
+    """Datasets with rows in memory: key → display name and rows. A file for the key takes precedence."""
     at_hand_only: bool = False
     """Whether to skip datasets that are not local (URLs, hubs, engine logs), because the plan is only used
     for its checks.
@@ -193,9 +191,7 @@ def aligned_rows(parts: Mapping[str, Rows], selection: Selection) -> Rows:
 def pending_result(
     definition: BenchmarkDefinition, origin: PlanOrigin, around: Surroundings
 ) -> Sibling | None:
-    """Return the specification of the same evaluation whose result provides the rows; `None` if they are
-    available.
-    """
+    """Return the specification of the same evaluation whose result provides the rows; otherwise `None`."""
     reference = definition.dataset
     if reference is None or reference.source != "task_result" or reference.key is None:
         return None

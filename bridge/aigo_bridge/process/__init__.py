@@ -17,9 +17,7 @@ _BEGINNING = time.time() - time.monotonic()
 
 
 def steady_time() -> float:
-    """Return Unix time in seconds that never decreases, even if the machine's clock is changed. An end is
-    never before its beginning.
-    """
+    """Return Unix time in seconds that never decreases, even if the machine's clock is changed."""
     return _BEGINNING + time.monotonic()
 
 

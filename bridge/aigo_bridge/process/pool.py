@@ -127,9 +127,7 @@ def running(
 
 @contextmanager
 def _executor(jobs: int) -> Iterator[Callable[..., Future[Any]]]:
-    """Yield a function that submits calls to processes. They end with the block, or immediately after an
-    exception.
-    """
+    """Yield a function that submits calls to processes, which end with the block or on an exception."""
     earlier = set(active_children())
     with ProcessPoolExecutor(jobs, mp_context=_context(), initializer=_prepare) as executor:
 
@@ -148,9 +146,7 @@ def _executor(jobs: int) -> Iterator[Callable[..., Future[Any]]]:
 
 
 def _context() -> BaseContext:
-    """Return how processes are started. A fork is fastest, but only safe if no other thread can hold a
-    lock.
-    """
+    """Return how processes start. A fork is fastest, but only safe if no other thread holds a lock."""
     if sys.platform == "linux" and threading.active_count() == 1:
         return get_context("fork")
     # A fork server listens on a socket below the temporary folder, and socket paths are short.

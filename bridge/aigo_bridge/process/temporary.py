@@ -230,11 +230,7 @@ def _empty(name: str, top: int) -> list[str]:
 
 
 def _usable(name: str, place: int | None) -> int:
-    """Return a descriptor of a folder, and give its owner read and write permission.
-
-    Raises:
-        OSError: it is not a folder, or another user owns it.
-    """
+    """Return a descriptor of a folder, and give its owner read and write permission."""
     flags = FOLDER | NO_LINK | CLOSED_IN_CHILDREN
     with contextlib.suppress(PermissionError):
         held = os.open(name, os.O_RDONLY | flags, dir_fd=place)

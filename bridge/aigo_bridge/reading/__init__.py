@@ -1,6 +1,4 @@
-"""Conversion of text to specifications, with positions, includes and references. All problems of all files
-are reported together.
-"""
+"""Conversion of text to specifications with positions, includes and references; all problems together."""
 
 from aigo_bridge.reading.document import Dialect, Document, SourcePosition, snippet_place
 from aigo_bridge.reading.kinds import Kind, recognise

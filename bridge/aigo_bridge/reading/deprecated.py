@@ -353,9 +353,7 @@ class Rewriter:
 
 
 def get(mapping: Node | None, key: str) -> Node | None:
-    """Return the value of a key that is written in the mapping itself; `None` if it is missing, and for other
-    nodes.
-    """
+    """Return the value of a key written in the mapping itself; `None` without it, and for other nodes."""
     if not isinstance(mapping, MappingNode):
         return None
     for key_node, value in mapping.value:
@@ -385,9 +383,7 @@ def entry(mapping: MappingNode, key: str) -> tuple[int, ScalarNode, Node]:
 
 
 def content_end(node: Node) -> tuple[int, int]:
-    """Return the end position of a value. The end mark of a block collection is the start of the next
-    element.
-    """
+    """Return the end of a value: the end mark of a block collection is the start of the next element."""
     if not isinstance(node, MappingNode | SequenceNode) or node.flow_style or not node.value:
         return _end(node)
     item = node.value[-1]

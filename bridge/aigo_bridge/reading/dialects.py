@@ -206,9 +206,7 @@ def _no_template(part: dict[str, Any], name: str, path: Path) -> Iterator[Issue]
 
 
 def _half_template(part: dict[str, Any], names: tuple[str, ...], path: Path) -> Iterator[Issue]:
-    """Check that typed fields contain a whole `<< config.x >>` or a value, and not a text that contains a
-    marker.
-    """
+    """Check that typed fields contain a whole `<< config.x >>` or a value, not a text with a marker."""
     for name in names:
         if has_marker(part.get(name)) and not is_whole_marker(part[name]):
             yield _refused(

@@ -205,9 +205,7 @@ class Document(Generic[T]):
         )
 
     def part(self, path: tuple[str | int, ...], spec: S) -> Document[S]:
-        """Return a part as a separate document, for example a task of a run file. Its warnings stay with the
-        whole document.
-        """
+        """Return a part as a document, e.g. a task of a run file. Warnings stay with the whole."""
         node, data = self.node, self.data
         for part in path:
             entry = child(node, part)

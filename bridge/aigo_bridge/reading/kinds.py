@@ -108,9 +108,7 @@ KINDS: dict[Kind, KindOfFile] = {
 
 
 def is_part(data: Any) -> bool:
-    """Return whether a document is a scorer, solver, metric or similar: not a complete file, but the target
-    of a `$ref`.
-    """
+    """Return whether a document is a scorer, solver, metric or similar: a target of `$ref`, not a file."""
     return isinstance(data, dict) and isinstance(data.get("type"), str) and "definition" not in data
 
 
@@ -133,9 +131,7 @@ _OTHER: tuple[tuple[frozenset[str], str, str], ...] = (
 
 
 def other_document(data: Any) -> tuple[str, str] | None:
-    """Return the description of a file from another program and the command for it; `None` for a possible AI
-    GO file.
-    """
+    """Return the description of a file of another program, and the command for it; otherwise `None`."""
     keys = data.keys() if isinstance(data, dict) else frozenset()
     return next(((what, hint) for marks, what, hint in _OTHER if marks <= keys), None)
 

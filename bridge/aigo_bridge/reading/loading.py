@@ -70,9 +70,7 @@ class Loader:
     texts: dict[str, str] = field(default_factory=dict)
     """Text of each file by the file name in marks."""
     has_variables: bool = False
-    """Whether values name environment variables. They are expanded when the kind of the document is known
-    (`Variables`).
-    """
+    """Whether values name environment variables, which `Variables` expands when the kind is known."""
     unsaved: dict[str, str] = field(default_factory=dict)
     """Texts that replace the content of files, by the absolute paths of the files."""
     failed: set[tuple[str, int, int]] = field(default_factory=set)
@@ -80,9 +78,7 @@ class Loader:
     _loaded: dict[str, Node | None] = field(default_factory=dict)
     _sizes: Sizes = field(default_factory=dict)
     _included: dict[str, str] = field(default_factory=dict)
-    """Included texts without surrounding whitespace, by name. Each text is stored one time, even if several
-    includes use it.
-    """
+    """Included texts, stripped, by name. Each is stored once, even if several includes use it."""
     _num_included: int = 0
     """Total number of included characters. A repeated include counts again."""
 
@@ -246,9 +242,7 @@ class Loader:
         return ScalarNode(STR if node.tag == "!include" else NULL, "", node.start_mark, node.end_mark)
 
     def _confined(self, written: str, folder: Path) -> tuple[Path, str]:
-        """Return the path of `written` relative to `folder`, which must be in the root folder, and its real
-        path.
-        """
+        """Return the path of `written` relative to `folder`, inside the root folder, and its real path."""
         if "\x00" in written or not written.strip():
             raise Unreadable(Issue(f"{shown(written)} is not a path", code=Code.WRONG_VALUE))
         path = Path(os.path.normpath(folder / written))
@@ -317,9 +311,7 @@ def with_line_feeds(text: str) -> str:
 
 
 def _blame(node: Node, verb: str, issue: Issue) -> Issue:
-    """Return a problem with another file at the position of the reference, unless its own position is
-    known.
-    """
+    """Return a problem with another file at its own position, otherwise at that of the reference."""
     if issue.line is not None:
         return issue
     return issue_at(node, f"{verb}: {issue.message}", code=issue.code, hint=issue.hint)

@@ -78,9 +78,7 @@ class Neighbours:
         return _read_outlines(path for path in files if self.refusal(path) is None)
 
     def declaring(self, folder: Path, key: str) -> list[YamlOutline]:
-        """Return the files that declare a key, in the order of their names. Other files are only read if
-        necessary.
-        """
+        """Return the files that declare a key, sorted. Other files are only read if necessary."""
         listing = _listing(folder)
         is_held = any(is_below(folder, root) for root in self.reach)
         of_folder = _own_entities(folder).get(key, ()) if is_held else ()

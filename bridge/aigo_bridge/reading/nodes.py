@@ -169,9 +169,7 @@ def measure(node: Node, sizes: Sizes) -> tuple[int, int, int]:
 
 
 def construct(node: Node, issues: list[Issue]) -> Any:
-    """Convert nodes to a JSON-like tree; dates stay dates. Values that cannot be converted are added to
-    `issues`.
-    """
+    """Convert nodes to a JSON-like tree with dates. `issues` gets values that cannot be converted."""
     if isinstance(node, ScalarNode):
         return node.value if node.tag == STR else _scalar(node, issues)
     if isinstance(node, SequenceNode):

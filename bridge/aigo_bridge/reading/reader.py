@@ -1,6 +1,4 @@
-"""Reading of files: one file into a `Document`, many files for their problems, or one file into its current
-form.
-"""
+"""Reading of files: one into a `Document`, many for their problems, or one into its current form."""
 
 from __future__ import annotations
 
@@ -134,9 +132,7 @@ def kind_of(path: Path, *, root: Path | None = None, env: Mapping[str, str] | No
 def peek(
     path: Path, *, root: Path | None = None, env: Mapping[str, str] | None = None
 ) -> tuple[Kind | None, Any]:
-    """Return the kind and data of a YAML file, valid or not; `None` for both if it cannot be read or
-    detected.
-    """
+    """Return the kind and data of a YAML file, valid or not; `None` for both if it is unreadable."""
     try:
         document, kind, _ = open_document(path, root=root, env=env)
     except SpecError:
@@ -329,9 +325,7 @@ def validate_paths(
 
 
 def yaml_files(folder: Path) -> Iterator[Path]:
-    """Yield the YAML files of a folder and its subfolders, sorted, without hidden folders and links to
-    folders.
-    """
+    """Yield the YAML files below a folder, sorted, without hidden folders and links to folders."""
     for directory, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):

@@ -170,9 +170,7 @@ class Variables:
                 self.put_in(kind, inner, data[key], file, (*path, key))
 
     def text(self, node: VariableNode, trust: Trust) -> str:
-        """Return a value with its allowed variables expanded. Others are reported as
-        issues.
-        """
+        """Return a value with allowed variables expanded; others become issues."""
         if trust == "never":
             return str(node.value)
         names = names_in(node.value)

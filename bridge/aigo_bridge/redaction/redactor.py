@@ -297,9 +297,7 @@ class _Search:
 
 
 def _part(form: str) -> str | None:
-    """Return the longest part of a form that minimal escaping never changes; `None` if all parts are
-    short.
-    """
+    """Return the longest part of a form that minimal escaping never changes; `None` if all are short."""
     return max(_PART.findall(form), key=len, default=None)
 
 
@@ -330,9 +328,7 @@ def _forms(secret: str) -> set[str]:
 
 
 def _base64(data: bytes) -> set[str]:
-    """Return Base64 forms of a secret at each offset, without the letters that also depend on adjacent
-    bytes.
-    """
+    """Return Base64 forms of a secret at each offset, without letters that adjacent bytes change."""
     texts: set[str] = set()
     for offset in range(3):
         for encode in (base64.b64encode, base64.urlsafe_b64encode):

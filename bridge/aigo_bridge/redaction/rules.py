@@ -240,9 +240,7 @@ class PatternRules:
     """Patterns of secrets with their names (`redactor.Rules`)."""
 
     patterns: tuple[tuple[str, bytes], ...]
-    """Pairs of name and regular expression of the secrets. They are only compiled on suspicion, because
-    compiling takes longer than most logs.
-    """
+    """Pairs of name and expression of the secrets, compiled on suspicion only, because that is slow."""
     suspicion: tuple[SchemaValidator, ...] | None
     """Validators: at least one accepts each text with a match of a rule, and they accept few other texts.
     `None`: every text is searched.
@@ -267,9 +265,7 @@ class PatternRules:
         return text if clean is data else clean.decode("utf-8", "surrogatepass")
 
     def in_json(self, data: bytes, counts: Counter[str]) -> bytes:
-        """Return `data` with every secret replaced by `[redacted: <name>]`; `data` itself if it contains no
-        secret.
-        """
+        """Return `data` with secrets as `[redacted: <name>]`; `data` itself if it contains none."""
         # Validators reject bytes that are not UTF-8, so their rejection proves nothing.
         readable = data.isascii() or _UTF8.isinstance_python(data)
         if readable and not self.suspects(data):

@@ -207,9 +207,7 @@ def learn_environment(environment: Mapping[str, str] | None = None) -> None:
 
 
 def learn_arguments(arguments: Mapping[str, Any]) -> None:
-    """Learn the secrets among named arguments, such as a provider's `api_key`, and in mappings such as
-    `headers`.
-    """
+    """Learn the secrets among named arguments, e.g. `api_key`, and in mappings such as `headers`."""
     for name, value in arguments.items():
         if isinstance(value, Mapping):
             learn_arguments(value)

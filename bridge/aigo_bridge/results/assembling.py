@@ -60,14 +60,10 @@ class MetricRow:
     value: float | int | None
     """Value of the metric; `None` if it could not be computed, with the reason in `problem`."""
     num_scored: int | None
-    """Number of samples that the value includes; `None` if an engine does not report it for its own
-    metrics.
-    """
+    """Number of samples in the value; `None` if an engine does not report it for its own metrics."""
     problem: str | None = None
     metric_key: str = ""
-    """Key of the metric, because several metrics of a scorer may have values with the same name. Empty for an
-    engine's own metrics.
-    """
+    """Key of the metric, as names may repeat within a scorer; empty for an engine's own metrics."""
     score: str | None = None
     """Score that the metric reads, if the scorer gives several."""
     reducer: str | None = None
@@ -105,9 +101,7 @@ class RunningTotals:
     samples_tally: CountsTally = field(default_factory=CountsTally)
     """Samples of the plan that were run."""
     rows_tally: CountsTally = field(default_factory=CountsTally)
-    """Samples of the evidence: the samples of the plan, or the rows that a post-processor created from
-    them.
-    """
+    """Samples of the evidence: those of the plan, or the rows that a post-processor created from them."""
     stop_reasons: Counter[str] = field(default_factory=Counter)
     """Stop reason → number of trials whose final answer has it."""
     num_rows: int = 0
@@ -245,9 +239,7 @@ def _rows(records: Sequence[TrialRecord]) -> Iterator[list[TrialRecord]]:
 
 
 def _distinct(records: list[TrialRecord], planned_id: str | int, taken: set[str | int]) -> list[TrialRecord]:
-    """Return the records of a row with an id that is unique among all samples, because authors may reuse
-    names of rows.
-    """
+    """Return the records of a row with an id that is unique among all samples; authors reuse names."""
     row_id = records[0].sample_id
     if row_id in taken:
         row_id = f"{planned_id}#{row_id}"
@@ -323,9 +315,7 @@ def _first_error(records: Sequence[TrialRecord], exclusion: Exclusion) -> FirstE
 
 
 def left_out(records: Sequence[TrialRecord], plan: TaskPlan) -> bool:
-    """Return whether a row is left out of all metrics because an action rule excludes it or could not be
-    evaluated.
-    """
+    """Return whether an action rule excludes a row from all metrics or could not be evaluated."""
     exclusion = _exclusion(records, _aggregated(records, plan.outline)[0], plan)
     return exclusion.excluded or bool(exclusion.errors)
 
@@ -333,9 +323,7 @@ def left_out(records: Sequence[TrialRecord], plan: TaskPlan) -> bool:
 def _aggregated(
     records: Sequence[TrialRecord], outline: TaskOutline
 ) -> tuple[list[ScoresData], Mapping[str, Mapping[str, NoAggregate]]]:
-    """Return one score per scorer, from the only trial or aggregated over several, and the scores without an
-    aggregate by scorer.
-    """
+    """Return one score per scorer, aggregated over trials, and scores without an aggregate by scorer."""
     if len(records) == 1:
         return list(records[0].scores), {}
     by_scorer: dict[str, list[ScoresData | None]] = {}
@@ -376,9 +364,7 @@ def _exclusion(records: Sequence[TrialRecord], aggregated: Sequence[ScoresData],
 
 
 def _scorers_with_python_metrics(tally: RunningTotals) -> frozenset[str]:
-    """Return the keys of scorers whose scores the author's code reads. For a plan in a log, the result is
-    empty.
-    """
+    """Return the keys of scorers whose scores the author's code reads; empty for a plan in a log."""
     if not isinstance(tally.plan, TaskPlan):
         return frozenset()
     return frozenset(
@@ -508,9 +494,7 @@ def _computed(tally: RunningTotals, metric: MetricSpec, scores: Sequence[Mapping
 def _of_code(
     tally: RunningTotals, number: int, position: int, keys: tuple[str, str], host: SnippetHost | None
 ) -> MetricResult:
-    """Return one metric of the author's code: computed for the user's own plan, otherwise taken from the
-    log.
-    """
+    """Return one metric of the author's code: computed for the user's plan, otherwise from the log."""
     scores = tally.scores.get(keys[0], [])
     if not isinstance(tally.plan, TaskPlan):
         stored = None if tally.stored is None else tally.stored.metrics.get(keys)
@@ -532,9 +516,7 @@ def _contained(scores: Sequence[Mapping[str, Any]], compute: Callable[[], Metric
 
 
 def system_metrics(samples: Sequence[SampleEvidence]) -> Metrics:
-    """Return the metrics of a system task from the samples in which they were logged (one sample, unless it
-    failed).
-    """
+    """Return the metrics of a system task from the samples in which they were logged (usually one)."""
     trials = [trial for sample in samples for trial in sample.trials]
     outcomes = [Score(score.values, score.metadata or {}) for trial in trials for score in trial.scores or []]
     data = [entry for outcome in outcomes for entry in metric_data(outcome)]

@@ -378,9 +378,7 @@ def scorers_of(log: TaskResultLog) -> int:
 
 
 def one_sample(rows: Sequence[SampleFacts]) -> SampleFacts:
-    """Return the facts of a sample from the rows that a post-processor created from it. It failed if any row
-    failed.
-    """
+    """Return the facts of a sample from its post-processor's rows. It failed if any row failed."""
     if len(rows) == 1:
         return rows[0]
     num_trials = max(row.num_trials for row in rows)
@@ -400,9 +398,7 @@ def one_sample(rows: Sequence[SampleFacts]) -> SampleFacts:
 
 
 class ResultTally:
-    """Counts of a result, updated while its parts are streamed. For a result with runs, they cover all
-    runs.
-    """
+    """Counts of a result, updated while it is streamed; over all runs for a result with runs."""
 
     def __init__(self) -> None:
         self._samples, self._of_runs = CountsTally(), CountsTally()

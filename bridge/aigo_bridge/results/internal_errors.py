@@ -92,9 +92,7 @@ def error_of(what: str, stage: Stage, error: Exception) -> TaskResultError:
 
 
 def explained(error: Exception) -> str:
-    """Describe an exception in one line: the message of aigo-bridge's own errors, otherwise the type, message
-    and source line.
-    """
+    """Describe an exception in one line: aigo-bridge's message, otherwise type, message and source line."""
     text = " ".join(str(error).split())[:LONGEST_MESSAGE]
     if isinstance(error, BridgeError) and text:
         return text
@@ -162,9 +160,7 @@ class FirstError:
 
 
 def more_samples(count: int) -> str:
-    """Return a text about the number of other samples with the same error, to append to the message; empty
-    for a single sample.
-    """
+    """Return the number of other samples with the same error, to append; empty for a single sample."""
     return f" (and {count - 1} more sample{'s' * (count > 2)})" if count > 1 else ""
 
 

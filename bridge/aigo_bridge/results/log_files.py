@@ -72,8 +72,7 @@ def open_for_reading(path: Path, root: Path | None = None) -> Iterator[BinaryIO]
         root: folder that must contain the file, after following links; `None` for any folder.
 
     Raises:
-        EvidenceError: the file cannot be opened, its compressed data is damaged, or it looks like a zip
-            bomb.
+        EvidenceError: the file cannot be opened, its compressed data is damaged, or it looks like a zip bomb.
     """
     import zstandard
 

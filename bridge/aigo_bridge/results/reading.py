@@ -207,9 +207,7 @@ class LogReader:
             raise damage
 
     def _written_parts(self) -> Iterator[SamplePart | FramePart]:
-        """Yield the parts of a log of one run that aigo-bridge wrote. Raise `OtherFormError` if it was
-        written by another program or is damaged.
-        """
+        """Yield the parts of a log of one run as aigo-bridge writes it; otherwise raise `OtherFormError`."""
         lines = written_lines(self.path, self._root)
         for position in itertools.count():
             try:

@@ -56,9 +56,7 @@ class TrialRecord:
     source_id: str | int | None = None
     """Id of the sample that was run, for a row that the solver's post-processor created; otherwise `None`."""
     without_rows: bool = False
-    """Whether the post-processor is known to have created zero rows for this trial, so that nothing was
-    scored.
-    """
+    """Whether the post-processor created zero rows for this trial, so that nothing was scored."""
 
     @property
     def planned_id(self) -> str | int:

@@ -115,9 +115,7 @@ def _equal(names: Names, counterparts: Names) -> bool:
 
 
 Read = Callable[[TaskResultLog], RunIdentity | None]
-"""Function that returns the run of a result log without samples; `None` if it cannot be the same as any
-run.
-"""
+"""Function that returns the run of a result log; `None` if it cannot be the same as any run."""
 
 
 def identity_of(specification: TaskResultSpecification, models: Names, datasets: Names) -> RunIdentity:
@@ -149,9 +147,7 @@ def _entity_name(entity: StoredModel | StoredDataset | None) -> str | None:
 
 
 def with_logs(logged: Callable[[], Iterable[LoggedRun]]) -> Read:
-    """Return a reader of aigo-bridge's results that adds facts from native logs. `logged` is only called if a
-    result exists.
-    """
+    """Return a reader of results that adds facts from native logs, read only if a result exists."""
     runs: list[LoggedRun] = []
 
     def read(frame: TaskResultLog) -> RunIdentity:
@@ -195,9 +191,7 @@ def result_file(out: Path, name: str, run: RunIdentity, read: Read) -> Path:
 
 
 class _Folder:
-    """Results in a folder. Names that differ only in case are equal, because some file systems treat them as
-    one file.
-    """
+    """Results in a folder, whose names are equal if they differ only in case, as on some file systems."""
 
     def __init__(self, out: Path, read: Read):
         names = [path.name for path in out.iterdir()] if out.is_dir() else []

@@ -155,9 +155,7 @@ def one_result(location: str | os.PathLike[str]) -> ResultSource:
 
 
 def names_several(location: str | os.PathLike[str]) -> bool:
-    """Return whether a location can contain any number of results: a folder, an evaluation, a run file or a
-    pattern.
-    """
+    """Return whether a location can have several results: folder, evaluation, run file or pattern."""
     text = os.fspath(location)
     path = Path(text)
     is_set = is_folder(path) or path.name == EVALUATION or path.name.endswith(YAML_SUFFIXES)
@@ -165,9 +163,7 @@ def names_several(location: str | os.PathLike[str]) -> bool:
 
 
 def names_results(location: str | os.PathLike[str]) -> bool:
-    """Return whether a location is an evaluation or a run file with results, or one task specification
-    of it.
-    """
+    """Return whether a location is an evaluation, a run file with results, or one of its specifications."""
     path = Path(location)
     file = str(path).rpartition("#")[0]
     names = (path.name, "" if is_present(path) else file)

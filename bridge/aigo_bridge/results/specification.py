@@ -40,9 +40,7 @@ _OTHER = re.compile(r"[^a-z0-9_]+")
 
 
 def slug(text: str) -> str:
-    """Convert a text to (part of) an AI GO key: lowercase, with `-` for other characters; `x` if the result
-    is empty.
-    """
+    """Convert a text to (part of) an AI GO key: lowercase, `-` for other characters, `x` if empty."""
     return _OTHER.sub("-", text.lower()).strip("-")[:200] or "x"
 
 
@@ -195,9 +193,7 @@ def _entity(plan: AnyPlan, model: str | None, engine: str) -> StoredModel | Stor
 
 
 def bare_specification(plan: AnyPlan) -> TaskResultSpecification:
-    """Return a minimal specification, valid for every plan: the names of the task, without parameters and
-    definition.
-    """
+    """Return a minimal specification, valid for every plan: names without parameters and definition."""
     definition: dict[str, Any] = {"type": "system_task", "compute_evidence_snippet": ""}
     if plan.entity != "system":
         definition = {"type": "benchmark_task", "evaluated_entity_type": plan.entity, "scorers": []}

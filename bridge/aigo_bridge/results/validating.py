@@ -1,6 +1,4 @@
-"""Validation of result logs: their JSON Schema, and a check that reports every error with its position and a
-fix.
-"""
+"""Validation of result logs: JSON Schema, and a check of every error with its position and a fix."""
 
 from __future__ import annotations
 

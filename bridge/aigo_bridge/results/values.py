@@ -95,9 +95,7 @@ def mappings(values: Any) -> Iterator[Json]:
 
 
 def json_line(value: Any) -> bytes:
-    """Convert a value to one line of JSON. Every number stays exact, including NaN; lone surrogates are
-    supported.
-    """
+    """Convert a value to one line of JSON, with exact numbers, NaN and lone surrogates."""
     try:
         data = orjson.dumps(value)
     except TypeError:  # Integers beyond 64 bits, lone surrogates, deep nesting

@@ -195,9 +195,7 @@ def _write_lines(file: BinaryIO, samples: Iterable[Sample], finish: _Finish) -> 
 
 
 def encoded_sample(sample: Sample) -> bytes:
-    """Convert a sample to JSON text. A typed sample is written with its types, roles and identifiers, set or
-    not.
-    """
+    """Convert a sample to JSON text; a typed one with its types, roles and identifiers, set or not."""
     if isinstance(sample, bytes):
         return sample
     if not isinstance(sample, dict) and isinstance(sample, SampleEvidence):
@@ -211,9 +209,7 @@ def encoded_sample(sample: Sample) -> bytes:
 
 
 def _encoded(value: Any) -> bytes:
-    """Convert plain data to JSON text: integers of any size, NaN and infinity as null, lone surrogates as
-    escapes.
-    """
+    """Convert plain data to JSON: any integers, NaN and infinity as null, lone surrogates as escapes."""
     try:
         return orjson.dumps(value)
     except TypeError:  # A big integer, a lone surrogate, or a key that is not a text

@@ -50,9 +50,7 @@ def written_lines(path: Path, root: Path | None = None) -> Iterator[tuple[bytes,
 
 
 def repeats_key(frame: bytes) -> bool:
-    """Return whether an object of a log without its samples repeats a key, so that readers may use either
-    value.
-    """
+    """Return whether the log without samples repeats a key, so that readers may use either value."""
     if frame.count(b'"samples"') + frame.count(b'"evidence"') == 2:
         return False  # In most logs, each key occurs one time, at the start.
     try:

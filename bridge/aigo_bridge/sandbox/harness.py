@@ -194,9 +194,6 @@ def _scope(names: dict[str, Any], trees: list[ast.Module]) -> dict[str, Any]:
     """Return the global names of the tests.
 
     Tests such as `assert sum(10, 15) == 6`, which use only one redefined name, test that function.
-
-    Raises:
-        UnjudgedError: tests use only built-in names, and the code redefined more than one of them.
     """
     redefined = {name for name in names if name in _PYTHON and not name.startswith("__")}
     if not redefined:

@@ -277,11 +277,7 @@ def _limits(limits: JailLimits) -> dict[str, Any]:
 
 
 def _result(report: bytes, outputs: tuple[bytes, bytes], limit: str | None) -> JailResult:
-    """Return the result: a limit that was exceeded outside the jail, or the report of the jail.
-
-    Raises:
-        JailRefusedError: the command did not start.
-    """
+    """Return the result: a limit that was exceeded outside the jail, or the report of the jail."""
     if limit is not None:
         return JailResult(limit, None, *outputs)
     if not report:

@@ -43,9 +43,7 @@ down each other and the runner.
 """
 
 MOST_WAITING = 64
-"""Maximum number of concurrent calls with callbacks; while they wait for the runner, their workers do not
-count as working.
-"""
+"""Maximum number of concurrent calls with callbacks, whose waiting workers do not count as working."""
 
 PATIENCE = 0.25
 """Seconds that a call waits for a busy worker before another one is started."""
@@ -251,9 +249,7 @@ class Pool:
 
 
 def run_in_process(enabled: bool = True) -> None:
-    """Let hosts that are created from now on run snippets in this process: for debugging, never for
-    untrusted tasks.
-    """
+    """Let new hosts run snippets in this process: for debugging, never for untrusted tasks."""
     choose("in-process" if enabled else None)
 
 
@@ -292,10 +288,9 @@ class SnippetHost:
             snippet: the code and its function.
             args: positional arguments; `Remote` and `InOut` have a meaning in calls with callbacks.
             callbacks: async functions of the runner that the snippet may call, by name, as methods of a
-                `Remote`. They get
-                JSON and return JSON or AI GO types. A `BridgeError` that one raises is told to the snippet;
-                any other exception ends the call and comes out of it. Waiting for them does not count as the
-                snippet's time.
+                `Remote`. They get JSON and return JSON or AI GO types. A `BridgeError` that one raises is
+                told to the snippet; any other exception ends the call and comes out of it. Waiting for them
+                does not count as the snippet's time.
             kwargs: keyword arguments.
 
         Raises:
@@ -325,9 +320,7 @@ class SnippetHost:
         return value
 
     def call_blocking(self, snippet: Snippet, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Make a call like `call`, from a thread that may block; an exception such as `KeyboardInterrupt`
-        also stops it.
-        """
+        """Make a call like `call` from a thread that may block; `KeyboardInterrupt` also stops it."""
         if self.in_process:
             # In a separate thread, because this one may run an event loop.
             with ThreadPoolExecutor(1) as thread:

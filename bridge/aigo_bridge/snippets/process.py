@@ -234,9 +234,7 @@ class WorkerProcess:
         finally:
             os.close(lifeline)
         self.end = weakref.finalize(self, _end, self.process, self.folder, self._lifeline)
-        """Function that kills the worker's whole session and removes its folder; garbage collection also
-        calls it.
-        """
+        """Function that kills the worker's session and removes its folder, also on collection."""
 
     @property
     def requests(self) -> int:
@@ -255,9 +253,7 @@ class WorkerProcess:
         _kill(self.process)
 
     def multiplies(self) -> bool:
-        """Return whether its session has more than `MOST_PROCESSES` processes (always false without
-        /proc).
-        """
+        """Return whether the session has more than `MOST_PROCESSES` processes (false without /proc)."""
         return _session_size(self.process.pid) > MOST_PROCESSES
 
     def cause_of_end(self) -> str:
@@ -279,9 +275,6 @@ class WorkerProcess:
 def _refusal(folder: str) -> str:
     """Return a worker's message about a missing sandbox. A snippet can imitate the exit code, and put a link
     or pipe there.
-
-    Raises:
-        OSError: there is no such file.
     """
     held = os.open(f"{folder}/{REFUSAL}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:

@@ -102,9 +102,7 @@ def has_old_scores(source: str) -> bool:
 
 
 def metrics_function(source: str) -> str:
-    """Return the name of the function that computes metrics: `compute_metrics`, or the deprecated
-    `aggregate`.
-    """
+    """Return the function that computes metrics: `compute_metrics`, or the deprecated `aggregate`."""
     defined = positional_parameters(source)
     return OLD_METRICS if OLD_METRICS in defined and "compute_metrics" not in defined else "compute_metrics"
 

@@ -231,9 +231,7 @@ class _BoundedFormatter(SandboxedFormatter):
 def pay_for_method(
     budget: Budget, owner: Any, name: str, positional: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[Any, ...]:
-    """Pay for a method of a built-in value; return the positional arguments with iterators converted to
-    lists.
-    """
+    """Pay for a method of a built-in value; return the arguments with iterators as lists."""
     positional = tuple(whole(budget, arg) for arg in positional)
     # The few text methods with keyword arguments (`expandtabs`, `split`) take them in this order.
     args = (*positional, *named.values())

@@ -1,6 +1,4 @@
-"""Compilation of template text within fixed limits, and conversion of Jinja errors to issues with
-positions.
-"""
+"""Compilation of template text within limits, and conversion of Jinja errors to issues with positions."""
 
 from __future__ import annotations
 
@@ -52,9 +50,7 @@ _OTHER_TEMPLATES = (nodes.Block, nodes.Extends, nodes.Include, nodes.Import, nod
 
 
 def parse(source: str, environment: SampleEnvironment) -> tuple[nodes.Template, Reads]:
-    """Return the syntax tree of a text and the names that it reads; raise `TemplateError` if it is
-    invalid.
-    """
+    """Return the syntax tree of a text and the names that it reads; raise `TemplateError` if invalid."""
     if len(source) > LONGEST_SOURCE:
         raise _too_costly(
             f"a template of {len(source):,} characters; the longest allowed is {LONGEST_SOURCE:,}"
@@ -376,9 +372,7 @@ def _constant_text(tree: nodes.Template) -> str | None:
 
 
 def _pieces(tree: nodes.Template) -> tuple[str | tuple[str, str], ...] | None:
-    """Return texts and columns such as `("sample", "question")` if a text contains nothing else; otherwise
-    `None`.
-    """
+    """Return texts and columns such as `("sample", "question")` of a text with nothing else, or `None`."""
     pieces: list[str | tuple[str, str]] = []
     for node in tree.body:
         for part in node.nodes if isinstance(node, nodes.Output) else [node]:
@@ -423,9 +417,7 @@ def _lone_expression(tree: nodes.Template) -> nodes.Expr | None:
 
 
 def _surely_compiles(tree: Sequence[nodes.Node], environment: SampleEnvironment) -> bool:
-    """Return whether code generation certainly succeeds: a small template without macros, all filters and
-    tests known.
-    """
+    """Return whether code generation certainly succeeds: small, no macros, known filters and tests."""
     if len(tree) > _SMALL:
         return False
     loops = 0

@@ -30,9 +30,7 @@ _MOST_ISSUES = 1_000
 
 
 def is_config_template(value: object) -> bool:
-    """Return whether a value is a single `<< config.x >>` or `<< secrets.x >>`, apart from surrounding
-    whitespace.
-    """
+    """Return whether a value is one `<< config.x >>` or `<< secrets.x >>` and whitespace."""
     return isinstance(value, str) and _MARKER.fullmatch(value.strip()) is not None
 
 

@@ -261,9 +261,7 @@ class SampleEnvironment(_Sandbox):
 
 
 class AdapterEnvironment(SampleEnvironment):
-    """Environment of model adapters; published adapters build their result with `list.append` and
-    `dict.update`.
-    """
+    """Environment of model adapters, which build their result with `list.append` and `dict.update`."""
 
     changes_allowed = True
 

@@ -130,9 +130,7 @@ def _text(value: str, place: str) -> str:
 
 
 def _number(value: float, place: str) -> str:
-    """Return a number in the format of ECMAScript's `Number::toString`: the fewest digits that give the
-    same double.
-    """
+    """Return a number as ECMAScript's `Number::toString`: the fewest digits that give the same double."""
     if value != value or value in (float("inf"), float("-inf")):
         raise _unfit(place, f"{value} is not JSON")
     if value == 0:

@@ -100,9 +100,7 @@ def _in_window(text: str, offset: int, pattern: re.Pattern[str], *, document: bo
 
 
 def _rounds(text: str, starts: list[int], *, document: bool) -> Iterator[tuple[str, list[int]]]:
-    """Yield the text after decoding each layer of escapes, with the original positions of its characters
-    and its end.
-    """
+    """Yield the text after decoding each layer of escapes, with original positions, including its end."""
     for _ in range(_ROUNDS):
         previous = text
         text, starts = _undone(text, starts, document=document)

@@ -83,9 +83,7 @@ def read_common_json(text: str | bytes | bytearray | msgspec.Raw) -> Any:
 
 
 MAX_DEPTH = 200
-"""Maximum nesting of a value that is written unchanged: `orjson` and parsers in other languages stop at
-about 250.
-"""
+"""Maximum nesting that is written unchanged: `orjson` and parsers of other languages stop at about 250."""
 
 
 def dumps(value: Any) -> bytes:
@@ -116,9 +114,7 @@ def _plain(value: Any) -> Any:
 
 
 def shallow(value: Any, depth: int) -> Any:
-    """Return a copy of `value` with at most `depth` levels: deeper values become their JSON text, NaN
-    becomes null.
-    """
+    """Return a copy with at most `depth` levels: deeper values become JSON text, NaN becomes null."""
     if isinstance(value, dict):
         if depth <= 0:
             return _deep_text(value)
@@ -165,9 +161,7 @@ def _parts(value: Any) -> Iterable[Any]:
 
 
 def without_non_finite(value: Any) -> tuple[Any, int]:
-    """Return `value` with NaN and infinities as the texts `"NaN"`, `"Infinity"`, `"-Infinity"`, and their
-    number.
-    """
+    """Return `value` with non-finite numbers as `"NaN"`, `"Infinity"`, `"-Infinity"`, and their number."""
     count = 0
 
     def walk(node: Any) -> Any:

@@ -351,11 +351,7 @@ def _check_cluster(options: ImportLogsOptions) -> None:
 
 
 def _into_lake(lake: str, options: ImportLogsOptions, choices: ImportOptions, reports: ImportReports) -> int:
-    """Import logs into a lake; return the exit code.
-
-    Raises:
-        UsageError: options do not apply to lakes.
-    """
+    """Import logs into a lake; return the exit code."""
     from aigo_bridge.hooks import load_hook
     from aigo_bridge.importing.lakes import Lake, LakeImport
 
@@ -403,9 +399,7 @@ def _traces(
 
 
 def _recompute(options: ImportLogsOptions) -> Callable[[LoggedPlan], TaskPlan] | None:
-    """Return a function that replaces a log's plan with the user's own plan; `None` if nothing is
-    recomputed.
-    """
+    """Return a function that replaces a log's plan with the user's own; `None` without --recompute."""
     task = options.recompute
     if task is None:
         refuse_options(options, ("dataset", "root"), "only with --recompute")

@@ -164,9 +164,6 @@ def score(
 def _folders(stored: Sequence[tuple[str, Path]], out: Path) -> list[Path]:
     """Return the folder of each result. Several results get folders below `out`, named after the log and, if
     needed, its folder.
-
-    Raises:
-        UsageError: two logs would have the same folder.
     """
     from aigo_bridge.errors import UsageError
 
@@ -186,9 +183,7 @@ def _folders(stored: Sequence[tuple[str, Path]], out: Path) -> list[Path]:
 
 
 def _stored_logs(location: str, engine: Engine, folder: Path) -> list[tuple[str, Path]]:
-    """Return name and path of each result log at a location: a folder, pattern, evaluation, run file or
-    engine log.
-    """
+    """Return name and path of each result log in a folder, pattern, evaluation, run file or engine log."""
     from aigo_bridge.access.file_kinds import expanded
     from aigo_bridge.cli.result_arguments import named_results
     from aigo_bridge.results.sources import has_results, names_results
@@ -211,12 +206,7 @@ def _named_log(log: Path) -> tuple[str, Path]:
 
 
 def _stored_log(location: str, engine: Engine, folder: Path) -> Path:
-    """Return the result log at a location; an engine log is first imported to `folder`.
-
-    Raises:
-        UsageError: there is no such log, or the location names several.
-        EvidenceError: the log cannot be imported completely.
-    """
+    """Return the result log at a location; an engine log is first imported to `folder`."""
     from aigo_bridge.access.file_kinds import head_of, is_result_log
     from aigo_bridge.engine.registry import load_logs, logs_at, refuse_other
     from aigo_bridge.errors import EvidenceError, UsageError

@@ -263,9 +263,7 @@ class Assembly:
 
 
 def _models_asked(result: Path) -> Mapping[str, str]:
-    """Return name of a model in the task → model that answered, if the provenance of the result contains
-    it.
-    """
+    """Return name of a model in the task → model that answered, if the result's provenance has it."""
     try:
         record = provenance_of(result)
     except EvidenceError:

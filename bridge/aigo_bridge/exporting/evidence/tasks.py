@@ -1,6 +1,4 @@
-"""Tasks of results as AI GO task files: the author's own task, or a description of the task that an engine
-ran.
-"""
+"""Tasks of results as AI GO task files: the author's own, or a description of what an engine ran."""
 
 from __future__ import annotations
 

@@ -133,11 +133,7 @@ def _losses(assembly: Assembly, sources: EvidenceSources) -> dict[str, Any]:
 
 
 def _check(draft: Path) -> None:
-    """Check every YAML file by the rules of AI GO 3.17.
-
-    Raises:
-        EvidenceError: a file is invalid.
-    """
+    """Check every YAML file by the rules of AI GO 3.17."""
     issues: list[Issue] = []
     for report in validate_paths([draft], root=draft, dialect="aigo-3.17", env={}):
         issues += [issue for issue in report.issues if issue.severity == "error"]

@@ -82,9 +82,7 @@ class ShippedAdapter:
 
 
 def _as_it_is(call: CallInput, info: ModelInfo) -> Any:
-    """Return AI GO's own format, with generation options next to `messages`. A custom model gets the task's
-    input unchanged.
-    """
+    """Return AI GO's own format, with options next to `messages`; a custom model's input is unchanged."""
     return {**call.input, **call.options} if isinstance(call.input, dict) else call.input
 
 

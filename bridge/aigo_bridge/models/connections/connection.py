@@ -63,9 +63,7 @@ _LOCK = threading.Lock()
 
 
 def shared_pace(name: str, per_minute: int) -> Pace:
-    """Return the pace of one endpoint. All callers in this process share it if they use the same name and
-    limit.
-    """
+    """Return the pace of an endpoint, shared by all callers with the same name and limit."""
     with _LOCK:
         pace = _PACES.get(name)
         if pace is None or pace.per_minute != per_minute:
@@ -74,9 +72,7 @@ def shared_pace(name: str, per_minute: int) -> Pace:
 
 
 _UNFORESEEN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError)
-"""Errors of an adapter or parser when an answer has an unexpected type, for example a number instead of a
-list.
-"""
+"""Errors of an adapter or parser when an answer has an unexpected type, e.g. a number for a list."""
 
 MOST_TOLD = 500
 """Maximum number of characters of an unforeseen error in a message."""

@@ -314,8 +314,7 @@ def load_model(
     """Load a model from a file, ready to be called.
 
     Args:
-        name: path of a model file; or path of a run file or assessment plan, followed by `#` and the key
-            of a
+        name: path of a model file; or path of a run file or assessment plan, followed by `#` and the key of a
             model in it.
         root: folder that included files must not leave; `None`: the file's project.
         settings: see `ConnectionSettings`.

@@ -336,8 +336,7 @@ def header_value(value: str | float | bool) -> str:
     """Return a header value as text.
 
     Raises:
-        ValueError: the value contains a character that headers cannot contain; the message does not show
-            it.
+        ValueError: the value contains a character that headers cannot contain; the message does not show it.
     """
     text = value if isinstance(value, str) else json.dumps(value)
     if not text.isascii() or not text.isprintable() or text != text.strip():

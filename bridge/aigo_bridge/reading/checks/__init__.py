@@ -38,9 +38,7 @@ _CHECKS: dict[Kind, Check] = {
 
 
 def check(kind: Kind, document: Document[Any]) -> Iterator[Issue]:
-    """Yield every such problem of a document with its position. Invalid documents are also checked, so that
-    all problems are reported together.
-    """
+    """Yield every such problem of a document, valid or not, with its position."""
     if kind not in _CHECKS or not isinstance(document.data, dict):
         return
     for problem in _CHECKS[kind](document.data, ()):

@@ -1,6 +1,4 @@
-"""Checks of datasets, generators, models, adapters and evaluations, and of run files and plans that combine
-them.
-"""
+"""Checks of datasets, generators, models, adapters, evaluations, and run files and plans with them."""
 
 from __future__ import annotations
 
@@ -213,9 +211,7 @@ def _specification(
 
 
 def _values(config: dict[str, Any], parameters: Any, path: Path, owner: str, used: bool) -> Iterator[Issue]:
-    """Yield values without a declared parameter (a warning, because published files contain them), and
-    missing values.
-    """
+    """Yield undeclared values (a warning: published files contain them), and missing values."""
     keys = keys_of(parameters)
     for key in config:
         if key not in keys:
@@ -250,9 +246,7 @@ def _providers(run: dict[str, Any], path: Path) -> Iterator[Issue]:
 
 
 def _references(run: dict[str, Any], path: Path) -> Iterator[Issue]:
-    """Yield keys of generators and adapters that are not in the run file, if it contains any entity of that
-    kind.
-    """
+    """Yield keys of generators and adapters that the run file lacks, if it has any entity of that kind."""
     generators = keys_of(run.get("dataset_generators"))
     for index, dataset in mappings(run.get("datasets")):
         key = mapping(dataset.get("generator_specification")).get("dataset_generator_key")

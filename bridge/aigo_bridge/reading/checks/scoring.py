@@ -27,9 +27,7 @@ from aigo_bridge.templates.names import NamePath
 
 
 def scores_of(scorer: Mapping[str, Any]) -> frozenset[str] | None:
-    """Return the names of the scores that a scorer gives for one trial; `None` if only the run determines
-    them.
-    """
+    """Return the score names of a scorer for one trial; `None` if only the run determines them."""
     spec = SCORERS.get(str(scorer.get("type")))
     return None if spec is None else spec.scores_of(scorer)
 
@@ -261,9 +259,7 @@ class _Known:
         return None
 
     def whole(self, name: NamePath) -> tuple[str, str] | None:
-        """Return a description of a compared value that is a whole object, and the name of a part to compare
-        instead.
-        """
+        """Return a description of a compared value that is an object, and a part to compare instead."""
         if name == ("sample",):
             return "the whole row", f"sample.{(self.columns or ('x',))[0]}"
         if name == ("solver_output",):
@@ -352,9 +348,7 @@ def _values(rule: Mapping[str, Any], path: Path) -> Iterator[Issue]:
 
 
 def _constants(rule: Mapping[str, Any], path: Path, name: NamePath, names: _Known) -> Iterator[Issue]:
-    """Yield texts that a score never equals: labels that the scorer does not give, or texts instead of
-    numbers.
-    """
+    """Yield texts that a score never equals: other labels, or texts instead of numbers."""
     if len(name) != 3 or name[0] != "scores" or names.scores.get(name[1]) is None:
         return
     scorer = names.scorers[name[1]]

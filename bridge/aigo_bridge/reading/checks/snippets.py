@@ -51,9 +51,7 @@ _Problem = tuple[ast.alias | ast.expr | ast.stmt, str, str]
 
 
 def _problems(node: ast.AST, modules: dict[str, str]) -> Iterator[_Problem]:
-    """Yield the problems of one import or attribute. `modules` collects the names under which modules are
-    imported.
-    """
+    """Yield the problems of an import or attribute. `modules` collects names of imported modules."""
     match node:
         case ast.Import(names=names):
             for alias in names:
@@ -270,9 +268,7 @@ def _issue(
 
 
 def _definitions(text: str, function: str) -> tuple[Definition, ...]:
-    """Return every definition of a function at the top level of a module; empty if another object has the
-    same name.
-    """
+    """Return every top-level definition of a function; empty if another object has the same name."""
     definitions: list[Definition] = []
     for definition in top_level(text).get(function, ()):
         if definition is None or getattr(definition, "decorator_list", None):

@@ -1,6 +1,4 @@
-"""Checks of tasks: dependencies between their parts, and the parameters of tasks, generators and
-evaluations.
-"""
+"""Checks of tasks: dependencies between parts, and parameters of tasks, generators and evaluations."""
 
 from __future__ import annotations
 

@@ -135,9 +135,7 @@ def check_adapter_template(text: str, path: Path) -> Iterator[Issue]:
 def check_snippet(
     text: str, path: Path, function: str, call: PositionalCall | None = None
 ) -> Iterator[Issue]:
-    """Check the Python syntax, the existence of the called function, and its parameters (unless `call` is
-    `None`).
-    """
+    """Check Python syntax, the called function, and its parameters (unless `call` is `None`)."""
     if _PATH_OF_CODE.fullmatch(text.strip()):
         message = f"found the path {shown(text.strip())}, expected Python code"
         yield Issue(
@@ -205,9 +203,7 @@ _PLACEHOLDER = re.compile(r"config_\w*|secrets_\w*")
 
 
 def _bound(text: str) -> str:
-    """Return the text with each marker replaced by an identifier of the same length, so that positions do not
-    change.
-    """
+    """Return the text with each marker replaced by an identifier of equal length, to keep positions."""
 
     def identifier(match: re.Match[str]) -> str:
         lines = match[0].count("\n")
@@ -242,9 +238,7 @@ def _names(text: str) -> dict[str, tuple[Definition | None, ...]] | Issue:
 
 
 def _at(issue: Issue, path: Path, marked: bool) -> Issue:
-    """Return a syntax error with its position. In a text with markers it is uncertain, because their values
-    are unknown.
-    """
+    """Return a syntax error with its position, which is uncertain in a text with markers."""
     place = (issue.line or 1, issue.column or 1)
     return Issue(
         issue.message,
