@@ -95,7 +95,7 @@ ENTRIES = (
         "Correct the entry in the file that you passed with `--prices`.",
         Example(
             "explain task.yaml --model scripted/answers.jsonl --cost --prices prices.yaml",
-            files={"prices.yaml": "scripted/answers.jsonl: {input: cheap, output: 2}\n"},
+            files={"prices.yaml": "currency: USD\nmodels:\n  scripted/*: {input: cheap, output: 2}\n"},
         ),
     ),
     CatalogueEntry(

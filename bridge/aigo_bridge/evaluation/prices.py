@@ -11,22 +11,32 @@ matching entry applies.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-import yaml
-from yaml.nodes import MappingNode, Node, ScalarNode
+from pydantic import Field, ValidationError
 
-from aigo_bridge.access.opening import open_regular
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError
+from aigo_bridge.reading import Document, issues_from_validation
+from aigo_bridge.reading.loading import Loader, Unreadable
+from aigo_bridge.reading.nodes import construct
+from aigo_bridge.spec.base import DisplayName, SpecModel
 
-MOST_BYTES = 1_000_000
-_FIELDS = ("input", "output")
+PerMillion = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class _Prices(SpecModel):
+    input: PerMillion
+    output: PerMillion
+
+
+class _Table(SpecModel):
+    currency: DisplayName
+    models: dict[str, _Prices]
 
 
 @dataclass(frozen=True)
@@ -62,87 +72,25 @@ def read_prices(path: Path) -> PriceTable:
     Raises:
         SpecError: the file is not a price table; lists every problem with its position.
     """
-    try:
-        with open_regular(path) as file:
-            text = file.read(MOST_BYTES + 1)
-        if len(text) > MOST_BYTES:
-            raise SpecError(
-                f"a price table may have at most {MOST_BYTES} bytes", file=str(path), code=Code.WRONG_PRICE
-            )
-        root = yaml.compose(text.decode(), Loader=yaml.SafeLoader)
-    except OSError as error:
-        raise SpecError(
-            f"it cannot be read: {error.strerror}", file=str(path), code=Code.UNREADABLE_FILE
-        ) from error
-    except UnicodeDecodeError as error:
-        raise SpecError("it is not UTF-8", file=str(path), code=Code.NOT_UTF8) from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        message = f"not valid YAML: {getattr(error, 'problem', None) or error}"
-        line = None if mark is None else mark.line + 1
-        raise SpecError(message, file=str(path), line=line, code=Code.NOT_YAML) from error
+    loader = Loader(path.parent, {})
     issues: list[Issue] = []
-    table = _table(root, path, issues)
-    if issues or table is None:
-        raise SpecError(issues)
-    return table
-
-
-def _table(root: Node | None, path: Path, issues: list[Issue]) -> PriceTable | None:
-    parts = dict(_entries(root, path, issues, "a table: currency, models", ("currency", "models")))
-    currency, models = parts.get("currency"), parts.get("models")
-    if not isinstance(currency, ScalarNode) or not currency.value.strip():
-        issues.append(_issue(path, currency or root, "expected 'currency', e.g. USD"))
-    if models is None:
-        issues.append(_issue(path, root, "expected 'models': model → {input: …, output: …}"))
-        return None
-    prices: list[Price] = []
-    for name, node in _entries(models, path, issues, "model → {input: …, output: …}"):
-        fields = dict(_entries(node, path, issues, "{input: …, output: …}", _FIELDS))
-        figures = {field: _figure(fields.get(field), node, field, path, issues) for field in _FIELDS}
-        prices.append(Price(name, **figures))
-    return PriceTable(str(getattr(currency, "value", "")), tuple(prices))
-
-
-def _entries(
-    node: Node | None, path: Path, issues: list[Issue], expected: str, names: tuple[str, ...] = ()
-) -> Iterator[tuple[str, Node]]:
-    if not isinstance(node, MappingNode):
-        issues.append(_issue(path, node, f"expected {expected}"))
-        return
-    seen: set[str] = set()
-    for key, value in node.value:
-        name = key.value if isinstance(key, ScalarNode) else ""
-        if name in seen or not name or (names and name not in names):
-            problem = (
-                "is in the table twice"
-                if name in seen
-                else f"is unknown; expected {', '.join(names) or 'a name'}"
-            )
-            issues.append(_issue(path, key, f"{name!r} {problem}"))
-            continue
-        seen.add(name)
-        yield name, value
-
-
-def _figure(node: Node | None, entry: Node, field: str, path: Path, issues: list[Issue]) -> float:
-    value: Any = node.value if isinstance(node, ScalarNode) else None
     try:
-        figure = float(value)
-    except (TypeError, ValueError):
-        figure = math.nan
-    if not (math.isfinite(figure) and figure >= 0):
-        shown = "nothing" if node is None else repr(value)
-        message = f"{field!r}: found {shown}, expected a price per million tokens (a number of at least 0)"
-        issues.append(_issue(path, node or entry, message))
-    return figure
-
-
-def _issue(path: Path, node: Node | None, message: str) -> Issue:
-    if node is None:
-        return Issue(message, file=str(path), code=Code.WRONG_PRICE)
-    mark = node.start_mark
-    return Issue(message, file=str(path), line=mark.line + 1, column=mark.column + 1, code=Code.WRONG_PRICE)
+        node = loader.load(path)
+    except Unreadable as error:
+        raise SpecError([error.issue]) from error
+    data = None if node is None else construct(node, issues)
+    if node is None or not isinstance(data, dict):
+        raise SpecError("expected a table: currency, models", file=str(path), code=Code.WRONG_PRICE)
+    document = Document(None, data, path, loader.root, node=node, texts=loader.texts)
+    try:
+        table = _Table.model_validate(data)
+    except ValidationError as error:
+        issues += issues_from_validation(error, document, _Table)
+    if issues := [*loader.issues, *issues]:
+        issues.sort(key=lambda issue: (issue.line or 0, issue.column or 0))
+        raise SpecError([replace(issue, code=Code.WRONG_PRICE) for issue in issues])
+    prices = (Price(model, entry.input, entry.output) for model, entry in table.models.items())
+    return PriceTable(table.currency, tuple(prices))
 
 
 def names_of(model_map: Mapping[str, str], model: str | None) -> dict[str, str]:
