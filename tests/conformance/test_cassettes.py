@@ -129,7 +129,7 @@ def _cost_faults(made: Ready, cassette: Cassette, *, all_scored: bool) -> list[s
 def _played_models(settings: Mapping[str, Any]) -> dict[str, Any]:
     model = settings.get("model")
     names = {key: played_name(name) for key, name in (settings.get("model_map") or {}).items()}
-    return {"model": None if model is None else played_name(model), "model_map": names, "model_args": {}}
+    return {"model": None if model is None else played_name(model), "model_map": names}
 
 
 def _nameless(value: Any, key: str = "") -> Any:

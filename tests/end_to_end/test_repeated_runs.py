@@ -115,6 +115,18 @@ def test_changed_scorers_rescore_stored_outputs(folder: Path, aigo: Run, result_
     }
 
 
+def test_only_failed_samples_are_run_again_when_outputs_are_rescored(folder: Path, aigo: Run) -> None:
+    rules = '{"match": {"contains": "=4"}, "reply": {"error": "busy"}}\n{"default": true, "reply": "yes"}\n'
+    (folder / "m.jsonl").write_text(rules)
+    aigo("run", "run.yaml")
+    change(folder / "task.yaml", 'ground_truth: "{{ sample.odd }}"', 'ground_truth: "yes"')
+
+    again = aigo("run", "run.yaml", "--json")
+
+    assert [result["origin"] for result in again.json["results"]] == ["rescored", "rescored"]
+    assert [asked(log) for log in logs(folder, "first")] == [6, 1]
+
+
 @pytest.mark.parametrize(
     "what", ["another question", "another row", "another model", "another trial", "another limit"]
 )

@@ -1,4 +1,4 @@
-"""`aigo-bridge score` scores stored outputs again, and runs reuse outputs of an earlier run."""
+"""`aigo-bridge score` scores stored outputs again."""
 
 from __future__ import annotations
 
@@ -9,11 +9,6 @@ from typing import Any
 
 import pytest
 from tests.support.commands import Run
-from tests.support.jobs import run_task
-
-from aigo_bridge.engine.registry import load_engine
-from aigo_bridge.evaluation.task import plan
-from aigo_bridge.plan.plan import PlanOrigin
 
 Load = Callable[[Path], dict[str, Any]]
 
@@ -191,20 +186,6 @@ def test_unscorable_samples_are_reported(aigo: Run, tmp_path: Path, first: Path)
     assert column.code == 2
     assert "`sample.b` is not a column of the dataset" in column.err
     assert not (tmp_path / "out" / "w.tasklog.json").exists()
-
-
-def test_outputs_of_an_earlier_run_are_reused(tmp_path: Path, aigo: Run, first: Path) -> None:
-    """Two samples are scored from the earlier log; the failed sample is run again."""
-    rows = [{"q": "France", "a": "Paris"}, {"q": "Norway", "a": "Oslo"}, {"q": "Atlantis", "a": "none"}]
-    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (tmp_path / "m.jsonl").write_text('{"match": {"contains": "Atlantis"}, "reply": "none"}\n')
-    (log,) = first.glob("*.eval")
-    made = plan(PlanOrigin(task=str(tmp_path / "u.yaml")))
-
-    outcome = run_task(load_engine("inspect"), made, tmp_path / "again", model="scripted/m.jsonl", reuse=log)
-
-    assert outcome.num_failed == 0
-    assert [row.value for row in outcome.metrics] == [pytest.approx((5 + 6 + 4) / 3)]
 
 
 SPLIT = """    postprocessor:

@@ -24,7 +24,6 @@ from aigo_bridge.models.connections import (
     CallInput,
     Choice,
     Connection,
-    ConnectionSettings,
     Exchange,
     ModelInfo,
     ProviderTarget,
@@ -39,7 +38,7 @@ from aigo_bridge.models.connections.transports import TLS, Endpoint, header_valu
 from aigo_bridge.models.gate import pace
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.models.scripted import ScriptedReply, load_script
-from aigo_bridge.redaction.secrets import KNOWN, address_secrets, is_credential, learn_arguments
+from aigo_bridge.redaction.secrets import KNOWN, address_secrets, is_credential
 from aigo_lighteval.models.backends import BACKENDS, PREFIX, backend_model
 from aigo_lighteval.models.cassettes import CassetteCaller
 from aigo_lighteval.models.generation import named_model, server_options, with_settings
@@ -227,9 +226,7 @@ PROVIDERS: Mapping[str, Provider] = {
 configure them. Any other server is `openai-api/<name>/<model>`."""
 
 
-def make_caller(
-    name: str | None, arguments: Mapping[str, Any] | None = None, *, attempt_timeout: int | None = None
-) -> Caller:
+def make_caller(name: str | None, *, attempt_timeout: int | None = None) -> Caller:
     """Return the model with this name.
 
     Args:
@@ -237,7 +234,6 @@ def make_caller(
             `run.yaml#key`), or `provider/model` for a server with OpenAI's chat completion protocol. Each can
             have settings (see `generation`). A lighteval backend (see `backends`) is also possible and is not
             loaded yet.
-        arguments: `base_url` and `api_key`, which override the environment.
         attempt_timeout: maximum seconds for one call of a backend. For other models, the caller enforces
             the limit.
 
@@ -249,11 +245,8 @@ def make_caller(
         raise UsageError(NO_MODEL, code=Code.NO_MODEL)
     if name.startswith(CASSETTE):
         return CassetteCaller(name)
-    options = dict(arguments or {})
-    learn_arguments(options)
     backend = backend_model(name)
     if backend is not None:
-        _refuse(name, options)
         from aigo_lighteval.models.batches import BackendCaller
 
         return BackendCaller(backend, attempt_timeout)
@@ -261,14 +254,11 @@ def make_caller(
     settings = server_options(named)
     provider, _, rest = named.name.partition("/")
     if provider == "scripted" and rest:
-        _refuse(name, options)
         return ScriptedCaller(name, rest, settings)
     if provider == "aigo_bridge" or (is_model_file(named.name) and provider not in PROVIDERS):
-        caller = _entity(named.name.removeprefix("aigo_bridge/"), options, settings)
+        caller = _entity(named.name.removeprefix("aigo_bridge/"), settings)
         return _with_suffix(caller, name.removeprefix(named.name))
-    url, key = options.pop("base_url", None), options.pop("api_key", None)
-    _refuse(name, options)
-    return ConnectionCaller(name, _endpoint(named.name, url, key), settings)
+    return ConnectionCaller(name, _endpoint(named.name), settings)
 
 
 def _with_suffix(caller: ConnectionCaller, suffix: str) -> ConnectionCaller:
@@ -283,17 +273,8 @@ def _with_suffix(caller: ConnectionCaller, suffix: str) -> ConnectionCaller:
     return caller
 
 
-def _refuse(name: str, arguments: Mapping[str, Any]) -> None:
-    if arguments:
-        raise UsageError(
-            f"model {name!r}: unknown arguments {', '.join(arguments)}", code=Code.WRONG_MODEL_ARGUMENT
-        )
-
-
-def _entity(file: str, arguments: dict[str, Any], settings: Mapping[str, Any]) -> ConnectionCaller:
-    url = arguments.pop("base_url", None)
-    _refuse(file, arguments)
-    target = load_model(file, settings=ConnectionSettings(url=url))
+def _entity(file: str, settings: Mapping[str, Any]) -> ConnectionCaller:
+    target = load_model(file)
     # The name contains the version, so that a resumed run never reuses answers of another version.
     name = f"aigo_bridge/{file}@{target.digest[:8]}"
     if isinstance(target, ProviderTarget):
@@ -303,14 +284,12 @@ def _entity(file: str, arguments: dict[str, Any], settings: Mapping[str, Any]) -
                 f" {target.task!r}",
                 code=Code.UNFIT_MODEL,
             )
-        endpoint = _endpoint(f"{target.provider}/{target.model}", url, None, target)
+        endpoint = _endpoint(f"{target.provider}/{target.model}", target)
         return ConnectionCaller(name, endpoint, settings)
     return ConnectionCaller(name, target, settings)
 
 
-def _endpoint(
-    name: str, url: str | None, api_key: str | None, target: ProviderTarget | None = None
-) -> Connection:
+def _endpoint(name: str, target: ProviderTarget | None = None) -> Connection:
     """Return a connection to a server with OpenAI's protocol."""
     provider, _, model = name.partition("/")
     if provider == "openai-api":
@@ -327,14 +306,14 @@ def _endpoint(
             "inspect",
             code=Code.UNKNOWN_PROVIDER,
         )
-    url = url or os.environ.get(f"{prefix}_BASE_URL") or settings.url
+    url = os.environ.get(f"{prefix}_BASE_URL") or settings.url
     if url is None:
         loaded_here = f"; {PREFIX}{name} loads it in this process" if provider in BACKENDS else ""
         raise UsageError(
             f"model {name!r}: the address is unknown; set {prefix}_BASE_URL{loaded_here}",
             code=Code.MISSING_SECRET,
         )
-    key = api_key or os.environ.get(f"{prefix}_API_KEY")
+    key = os.environ.get(f"{prefix}_API_KEY")
     if key is None and settings.needs_key:
         raise UsageError(
             f"model {name!r}: the key is missing; set {prefix}_API_KEY", code=Code.MISSING_SECRET

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -129,9 +129,9 @@ def run(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError
     return results
 
 
-def _shared_caller(settings: RunSettings, name: str, arguments: Mapping[str, Any]) -> SharedCaller:
+def _shared_caller(settings: RunSettings, name: str) -> SharedCaller:
     """Return a model and its limiter. All jobs share them."""
-    caller = make_caller(name, arguments, attempt_timeout=settings.attempt_timeout)
+    caller = make_caller(name, attempt_timeout=settings.attempt_timeout)
     return caller, limiter(caller, settings.max_connections)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from aigo_bridge.engine.tape import Tape
@@ -119,14 +119,8 @@ class Job:
     """Name of the evaluated model for the engine; `None` for tasks that do not call a model."""
     model_map: Mapping[str, str] = field(default_factory=dict)
     """AI GO model key → model name for the engine, for judges and other models of the task."""
-    model_args: Mapping[str, Any] = field(default_factory=dict)
-    """Additional arguments for the provider of the evaluated model, with the names of the engine."""
     earlier: EarlierRuns = "ignore"
     """Use of earlier runs."""
-    reuse: Path | None = None
-    """Native log of an earlier run with the same solver, rows and models. Its solver outputs are scored
-    without calling the model. Samples that are missing in it, or on which its solver failed, are solved.
-    """
     tolerated: int | None = None
     """Number of samples that may fail. After one more failure, the job does not start further samples and can
     be resumed. `None` for any number.

@@ -120,38 +120,36 @@ class JobModels(Generic[M]):
         return evaluated | {key: name_of(model) for key, model in self.others.items()}
 
 
-def make_models(jobs: Sequence[Job], make: Callable[[str, Mapping[str, Any]], M]) -> list[JobModels[M]]:
-    """Create the models of jobs. Jobs share one model, with its connections and counts, for the same name and
-    arguments.
+def make_models(jobs: Sequence[Job], make: Callable[[str], M]) -> list[JobModels[M]]:
+    """Create the models of jobs. Jobs share one model, with its connections and counts, for the same name.
 
     Args:
         jobs: the jobs.
-        make: creates a model from the user's name for it and arguments for its provider.
+        make: creates a model from the user's name for it.
 
     Raises:
         UsageError: models cannot be created; lists all of them.
     """
-    models_by_key: dict[tuple[str, str], M] = {}
+    models_by_name: dict[str, M] = {}
     problems: dict[str, Code] = {}
 
-    def model(name: str | None, arguments: Mapping[str, Any]) -> M | None:
+    def model(name: str | None) -> M | None:
         if name is None:
             problems[NO_MODEL] = Code.NO_MODEL
             return None
-        key = (name, repr(sorted(arguments.items())))
-        if key not in models_by_key:
+        if name not in models_by_name:
             try:
-                models_by_key[key] = make(name, arguments)
+                models_by_name[name] = make(name)
             except UsageError as error:
                 problems[str(error)] = error.code
-        return models_by_key.get(key)
+        return models_by_name.get(name)
 
     models: list[JobModels[M]] = []
     for job in jobs:
         plan = job.plan
         is_asked = plan.calls_model or (plan.entity == "model" and job.model is not None)
-        evaluated = model(job.model, job.model_args) if is_asked else None
-        named_models = {key: model(job.model_map[key], {}) for key in plan.model_keys if key in job.model_map}
+        evaluated = model(job.model) if is_asked else None
+        named_models = {key: model(job.model_map[key]) for key in plan.model_keys if key in job.model_map}
         models.append(
             JobModels(
                 evaluated,
@@ -233,7 +231,7 @@ def _start(
     logs: EarlierLogs[F],
 ) -> PlannedJob[F]:
     if job.earlier == "ignore":
-        return PlannedJob(job, job.plan.fingerprints, replay=job.reuse)
+        return PlannedJob(job, job.plan.fingerprints)
     run = _same_run(runs, job.plan, models)
     if run is not None and (job.earlier == "resume" or _may_stand_in(run, job.plan, settings)):
         try:
@@ -241,11 +239,8 @@ def _start(
         except EvidenceError:
             readable = [other for other in runs if other is not run]
             return _start(job, models, readable, settings, logs)
-    replay = job.reuse
-    if replay is None and job.earlier == "reuse":
-        solved = _same_solver(runs, job.plan, models, settings)
-        replay = None if solved is None else solved.path
-    return PlannedJob(job, job.plan.fingerprints, replay=replay)
+    solved = _same_solver(runs, job.plan, models, settings) if job.earlier == "reuse" else None
+    return PlannedJob(job, job.plan.fingerprints, replay=None if solved is None else solved.path)
 
 
 def _behind(run: EarlierRun, job: Job, logs: EarlierLogs[F]) -> PlannedJob[F]:

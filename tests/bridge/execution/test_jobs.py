@@ -174,7 +174,7 @@ def test_logs_are_searched_newest_first_and_other_files_are_skipped(made: TaskPl
 
 
 def test_each_model_is_created_once_and_all_failures_are_listed(made: TaskPlan) -> None:
-    def model(name: str, arguments: Mapping[str, Any]) -> list[str]:
+    def model(name: str) -> list[str]:
         if name != "a/b":
             raise UsageError(f"no {name}")
         return [name]

@@ -244,11 +244,10 @@ def test_requests_to_a_silent_endpoint_time_out_and_are_retried(
 
     monkeypatch.chdir(folder)
     endpoint.answer = lambda body: Raw(
-        (json.dumps(completion(word_of(body))).encode(),), delay=0.8 if len(endpoint.requests) == 1 else 0
+        (json.dumps(completion(word_of(body))).encode(),), delay=1.6 if len(endpoint.requests) == 1 else 0
     )
     made = plan(PlanOrigin(task="task.yaml", num_samples=1))
-    limits = {"request_timeout": 0.3}
-    outcome = run_task(InspectEngine(), made, Path("out"), model="model.yaml", model_args=limits)
+    outcome = run_task(InspectEngine(), made, Path("out"), model="model.yaml", attempt_timeout=1)
     assert outcome.metrics[0].value == 1.0
     assert len(endpoint.requests) == 2
 

@@ -414,7 +414,7 @@ def test_stored_likelihoods_are_rescored_without_the_model(
     monkeypatch.setattr(
         "aigo_lighteval.models.batches.weigh", lambda loaded, questions: asked.append(questions)
     )
-    log = run_job(engine, again, tmp_path / "again", model=model, reuse=first.path)
+    log = run_job(engine, again, tmp_path / "out", model=model, earlier="reuse")
     assert log.replayed
     assert not asked
     for before, after in zip(engine.read(first.path).trials(), engine.read(log.path).trials(), strict=True):

@@ -244,8 +244,9 @@ def test_requests_are_retried_after_transient_failures(
     )
     endpoint.answer = lambda _: next(answers)
     made = make_plan([{"q": "one", "a": "yes"}, {"q": "two", "a": "yes"}])
-    model_args = {"base_url": endpoint.url, "api_key": "sk-a-secret-key"}
-    records = ran(made, tmp_path / "out", model="openai/gpt-x", model_args=model_args, max_samples=1)
+    monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-a-secret-key")
+    records = ran(made, tmp_path / "out", model="openai/gpt-x", max_samples=1)
     assert scores(records) == {0: {"is_correct": 1.0}, 1: None}
     assert [error.error_type for error in records[1].errors] == ["ModelError"]
     assert "too long" in records[1].errors[0].message
@@ -257,15 +258,18 @@ def test_requests_are_retried_after_transient_failures(
     assert b"sk-a-secret-key" not in written
 
 
-def test_concurrent_connections_are_limited(make_plan: MakePlan, endpoint: Endpoint, tmp_path: Path) -> None:
+def test_concurrent_connections_are_limited(
+    make_plan: MakePlan, endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def answer(_: Any) -> tuple[int, dict[str, Any]]:
         time.sleep(0.02)
         return 200, completion("yes")
 
     endpoint.answer = answer
     made = make_plan([{"q": str(number), "a": "yes"} for number in range(12)])
-    model_args = {"base_url": endpoint.url, "api_key": "k"}
-    ran(made, tmp_path / "out", model="openai/gpt-x", model_args=model_args, max_connections=3)
+    monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    ran(made, tmp_path / "out", model="openai/gpt-x", max_connections=3)
     assert endpoint.most_in_flight == 3
 
 
@@ -308,13 +312,14 @@ def test_a_finished_run_is_not_run_again(make_plan: MakePlan, script: Script, tm
 
 
 def test_outputs_are_rescored_without_the_model(make_plan: MakePlan, script: Script, tmp_path: Path) -> None:
-    engine = LightevalEngine()
-    made = make_plan([{"q": "one", "a": "yes"}])
-    first = run_job(engine, made, tmp_path / "out", model=script(ECHO))
+    engine, out = LightevalEngine(), tmp_path / "out"
+    rows = [{"q": "one", "a": "yes"}]
+    run_job(engine, make_plan(rows), out, model=script(ECHO))
     silent = script({"default": True, "reply": {"error": "must not be asked"}})
-    again = run_job(engine, made, tmp_path / "again", model=silent, reuse=first.path)
+    scored_otherwise = make_plan(rows, f"{ASK}  scorers: [{{type: string_equals, ground_truth: never}}]\n")
+    again = run_job(engine, scored_otherwise, out, model=silent, earlier="reuse")
     assert again.replayed
-    assert scores(list(engine.read(again.path).trials())) == {0: {"is_correct": 1.0}}
+    assert scores(list(engine.read(again.path).trials())) == {0: {"is_correct": 0.0}}
 
 
 def test_missing_details_are_reported_as_an_error(
