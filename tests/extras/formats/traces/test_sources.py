@@ -46,10 +46,26 @@ def result_of(case: Path) -> dict[str, Any]:
     }
 
 
+def shortened(result: dict[str, Any], base: Path) -> dict[str, Any]:
+    """Return a result with the name of a case in place of equal traces, which differ in their file names only."""
+    traces = result["traces"]
+    uris = [trace["metadata"]["source_uri"] for trace in traces]
+    same = result_of(base)["traces"]
+    for trace, uri in zip(same, uris, strict=False):
+        trace["metadata"]["source_uri"] = uri
+    assert json.dumps(same) == json.dumps(traces), f"the traces differ from those of {base.name}"
+    return {**result, "traces": {"as in": base.name, "source_uri": uris}}
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}/{case.name}")
 def test_traces_match_the_golden_output(case: Path) -> None:
-    text = json.dumps(result_of(case), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    """Layouts of one trace have equal evidence: one of them has it in its golden file, and the others name it there."""
     golden = case / "expected.json"
+    result = result_of(case)
+    written = json.loads(golden.read_text("utf-8"))["traces"] if golden.exists() else []
+    if isinstance(written, dict):
+        result = shortened(result, case.parent / written["as in"])
+    text = json.dumps(result, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     if os.environ.get("AIGO_GOLDEN") == "update":
         golden.write_text(text, encoding="utf-8", newline="\n")
     assert golden.read_text(encoding="utf-8") == text
