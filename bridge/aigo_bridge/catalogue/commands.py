@@ -11,14 +11,14 @@ ENTRIES = (
     CatalogueEntry(
         Code.WRONG_OPTION,
         "An option value is not valid",
-        "The message shows the value and what is expected.",
+        "The message shows the value and the expected form.",
         "Correct the value. `aigo-bridge COMMAND --help` describes all options.",
         Example(_RUN + "--cache sometimes"),
     ),
     CatalogueEntry(
         Code.OPTIONS_APART,
         "Options cannot be combined",
-        "One option has no meaning together with the other, or for this kind of file.",
+        "The options contradict each other, or one of them does not apply to this kind of file.",
         "Remove one of the options.",
         Example(_RUN + "--sample-id 3"),
     ),
@@ -39,14 +39,14 @@ ENTRIES = (
     CatalogueEntry(
         Code.UNKNOWN_CHOICE,
         "A name is unknown",
-        "There is no shipped task, engine, sample, table, chart or kind with this name.",
+        "A shipped task, engine, sample, table, chart or kind with this name does not exist.",
         "Use one of the names in the message.",
         Example("schema taks"),
     ),
     CatalogueEntry(
         Code.WRONG_RULE,
         "A rule of `check` is not valid",
-        "The rule does not match a supported form, has no margin, or refers to a value that the result does not have.",
+        "The form of the rule is not supported, its margin is missing, or it refers to a value that the result does not have.",
         "Write the rule in one of the forms in the message.",
         Example("check result.tasklog.json --rule 'Accuracy should be good'"),
     ),
@@ -67,7 +67,7 @@ ENTRIES = (
     CatalogueEntry(
         Code.UNUSABLE_OUTPUT,
         "An output path cannot be written",
-        "The path is a file instead of a folder, or you have no permission to write there.",
+        "The path is a file instead of a folder, or you are not allowed to write there.",
         "Choose another output path.",
         Example(_RUN + "--out capitals.jsonl"),
     ),
@@ -81,14 +81,14 @@ ENTRIES = (
     CatalogueEntry(
         Code.FAILED_STORAGE,
         "Object storage is unreachable or refuses access",
-        "The bucket or object does not exist, you have no permission, or the connection failed. Finished "
+        "The bucket or object does not exist, you lack the permission, or the connection failed. Finished "
         "output is kept on this machine.",
-        "Check the address and your permissions. The message shows where the files are.",
+        "Check the address and your permissions. The message shows the location of the files.",
         test="tests/end_to_end/test_object_storage.py::test_output_that_cannot_be_uploaded_is_kept_locally",
     ),
     CatalogueEntry(
         Code.UNKNOWN_BENCHMARK,
-        "An engine has no benchmark with this name",
+        "A benchmark with this name does not exist in the engine",
         "The name or file does not contain a task of the engine.",
         "Run `aigo-bridge list inspect` or `aigo-bridge list lighteval` to see the available benchmarks.",
         Example("run inspect:no_such_benchmark --model mockllm/model"),
@@ -145,7 +145,7 @@ ENTRIES = (
     CatalogueEntry(
         Code.PORT_IN_USE,
         "A port cannot be used",
-        "Another program uses the port, or you have no permission to use it.",
+        "Another program uses the port, or you are not allowed to use it.",
         "Choose another port, or use `--port 0` for a free one.",
         test="tests/extras/report/verbs/test_view.py::test_used_port_and_missing_folder_are_reported",
     ),

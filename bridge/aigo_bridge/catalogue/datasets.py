@@ -50,7 +50,7 @@ ENTRIES = (
     ),
     CatalogueEntry(
         Code.NO_ROWS,
-        "A dataset has no rows",
+        "A dataset is empty",
         "The file is empty, or the filters exclude every row. A run needs at least one sample.",
         "Check the file and the filters of the dataset.",
         Example(_EXPLAIN + "rows.csv", files={"rows.csv": "country,capital\n"}),
@@ -134,7 +134,7 @@ ENTRIES = (
     ),
     CatalogueEntry(
         Code.MISSING_COPY,
-        "A folder has no copy of the dataset",
+        "A folder does not contain a copy of the dataset",
         "The folder that you passed with `--data-dir` does not contain the split under any of the expected names.",
         "Put the rows at one of the paths in the message.",
         test="tests/bridge/planning/test_published_datasets.py::test_copy_without_the_split_is_an_error_with_searched_files",
@@ -176,7 +176,7 @@ ENTRIES = (
         Code.CHANGED_ROWS,
         "The rows differ from an earlier run",
         "The output folder contains results for other rows. Results over different rows cannot be compared.",
-        "Use the same rows, or choose another `--out`. If the new rows are correct, the hint says which file to delete.",
+        "Use the same rows, or choose another `--out`. If the new rows are correct, the hint names the file to delete.",
         test="tests/bridge/planning/test_row_locks.py::test_changed_rows_are_rejected_after_the_first_run",
     ),
     CatalogueEntry(

@@ -22,7 +22,7 @@ ENTRIES = (
     CatalogueEntry(
         Code.UNREADABLE_FILE,
         "A file cannot be read",
-        "The path names a folder, a pipe or a device, the file is too large, or you have no permission to read it.",
+        "The path names a folder, a pipe or a device, the file is too large, or you are not allowed to read it.",
         "Name a regular file and check its permissions.",
         edited(_CONTENT, "content: !include ."),
     ),
@@ -36,7 +36,7 @@ ENTRIES = (
     CatalogueEntry(
         Code.OUTSIDE_ROOT,
         "A path points outside the root folder",
-        "A task may only read files of its own project. Otherwise a task from someone else could send your files to a model.",
+        "A task may only read files of its project. Otherwise a task from someone else could send your files to a model.",
         "Move the file into the project. If you trust the task, widen the root with `--root DIR`.",
         edited(_CONTENT, "content: !include ../secret.txt"),
     ),
@@ -92,7 +92,7 @@ ENTRIES = (
     ),
     CatalogueEntry(
         Code.SHADOWED_KEY,
-        "A key next to a `$ref` has no effect",
+        "A key next to a `$ref` is ignored",
         "The referenced file contains the same key, and its value is used.",
         "Remove the key from one of the two files.",
         Example(
@@ -142,7 +142,7 @@ ENTRIES = (
     CatalogueEntry(
         Code.MISSING_KEY,
         "A required key is missing",
-        "The key has no default value. The task format lists all required keys.",
+        "The key does not have a default value. The task format lists all required keys.",
         "Add the key.",
         edited("display_name: Capitals\n", ""),
     ),
@@ -229,14 +229,14 @@ ENTRIES = (
     CatalogueEntry(
         Code.UNUSED_PARAMETER,
         "A task parameter is never used",
-        "The definition contains no `<< config.… >>` with this name, so the value has no effect.",
+        "The definition contains no `<< config.… >>` with this name, so the value is not used.",
         "Use the parameter in the definition, or remove it.",
         edited("definition:\n", _PARAMETER),
     ),
     CatalogueEntry(
         Code.MISSING_PARAMETER,
-        "A task parameter has no value",
-        "The parameter has no default, and you did not set it.",
+        "The value of a task parameter is missing",
+        "The parameter does not have a default, and you did not set it.",
         "Set it with `--config KEY=VALUE`, or under `task_config` in a run file.",
         edited(
             "definition:\n",
@@ -246,7 +246,7 @@ ENTRIES = (
     ),
     CatalogueEntry(
         Code.UNKNOWN_PARAMETER,
-        "A task has no parameter with this name",
+        "A task does not have this parameter",
         "The parameters of a task are declared in `config_spec`.",
         "Correct the name in `--config` or `task_config`.",
         Example("explain task.yaml --config contry=Norway"),

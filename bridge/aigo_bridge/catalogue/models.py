@@ -77,7 +77,7 @@ ENTRIES = (
     ),
     CatalogueEntry(
         Code.UNFIT_MODEL,
-        "A model cannot do what the task needs",
+        "A model lacks a feature that the task needs",
         "For example, an embedding model cannot answer a conversation, and many models do not return likelihoods.",
         "Choose a model with the required capability.",
         test="tests/adapters/inspect/models/test_provider.py::test_chat_with_an_embeddings_model_is_refused_before_it_starts",

@@ -23,13 +23,13 @@ ENTRIES = (
     CatalogueEntry(
         Code.NOTHING_TO_RUN,
         "A file contains nothing to run",
-        "The file has no evaluation, or all of its specifications use stored results.",
+        "The file does not contain an evaluation, or all of its specifications use stored results.",
         "Add an `evaluation` with specifications, or run the task directly.",
         Example("run models.yaml", files={"models.yaml": "models:\n  - $provider: openai/gpt-4.1-nano\n"}),
     ),
     CatalogueEntry(
         Code.UNKNOWN_SPECIFICATION,
-        "A run file has no specification with this key",
+        "A run file does not contain this specification",
         "The text after `#` must be the key of a specification.",
         "Use one of the keys in the message.",
         Example("run run.yaml#capitols"),
@@ -55,14 +55,14 @@ ENTRIES = (
     ),
     CatalogueEntry(
         Code.NO_FULL_DATASET,
-        "`--full` has no dataset for this task",
-        "`--full` runs the Hugging Face dataset that belongs to a shipped task. This task has none.",
+        "`--full` does not work for this task",
+        "`--full` runs the Hugging Face dataset that belongs to a shipped task. This task does not belong to one.",
         "Pass your own rows with `--dataset KEY=FILE`, or remove `--full`.",
         Example(_RUN + "--full"),
     ),
     CatalogueEntry(
         Code.UNUSED_OPTION,
-        "An option has no effect on this task",
+        "An option does not apply to this task",
         "For example, `--model` for a task that evaluates a dataset.",
         "Remove the option.",
         Example(
@@ -77,7 +77,7 @@ ENTRIES = (
     CatalogueEntry(
         Code.NOT_EXPORTABLE,
         "A task or result cannot be exported exactly",
-        "The target format has no equivalent for a part, so the part would be lost or change its meaning.",
+        "The target format cannot express a part, so the part would be lost or change its meaning.",
         "Export without `--native`, or change the part in the message.",
         edited(
             "- type: string_equals\n",
@@ -112,7 +112,7 @@ ENTRIES = (
     ),
     CatalogueEntry(
         Code.UNTRANSLATED,
-        "A task of another tool has no equivalent in AI GO",
+        "AI GO cannot express a task of another tool",
         "The part in the message cannot be converted. Examples: Python functions, metrics over all answers, "
         "randomly drawn examples, and solvers with several model calls.",
         "Rewrite the part as a template or a column. To convert without optional parts, use `--allow-gaps`; "

@@ -16,7 +16,7 @@ ENTRIES = (
     CatalogueEntry(
         Code.UNREADABLE_LOG,
         "A log cannot be opened or read",
-        "You have no permission, the disk or connection failed, or the file changed during reading.",
+        "You lack the permission, the disk or connection failed, or the file changed during reading.",
         "Check the path and permissions, and try again.",
         Example("score task.yaml stored.eval", files={"stored.eval": "PK\n"}),
     ),
@@ -83,7 +83,7 @@ ENTRIES = (
     CatalogueEntry(
         Code.UNFIT_RESULT,
         "A result does not contain the required data",
-        "For example, it contains several runs, or has no evidence, no model or no metric.",
+        "For example, it contains several runs, or evidence, model or metrics are missing.",
         "Use another result or another output format.",
         test="tests/bridge/results/test_log_files.py::test_non_finite_metric_is_rejected",
     ),

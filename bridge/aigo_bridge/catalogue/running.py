@@ -116,8 +116,8 @@ ENTRIES = (
     ),
     CatalogueEntry(
         Code.MISSING_VALUE,
-        "A sample has no value to compare the answer with",
-        "A cell is empty, or there is no single answer. The sample counts as failed, because unscored is not zero.",
+        "The expected answer of a sample is missing",
+        "A cell is empty, or does not contain a single answer. The sample counts as failed, because unscored is not zero.",
         "Fill in the cell, or set a default in the template.",
         Example(
             _RUN,
@@ -168,7 +168,7 @@ ENTRIES = (
     CatalogueEntry(
         Code.WRONG_TRACE,
         "A column or output does not contain a valid trace",
-        "A solver or scorer needs a recorded trace, and the value is not a trace or has no answer.",
+        "A solver or scorer needs a recorded trace, and the value is not a trace or does not contain an answer.",
         "Check the content of the column. `import` writes traces in the required form.",
         edited(
             _SOLVER, "    type: pass_through_solver\n    trace_column: country\n", command="run task.yaml"

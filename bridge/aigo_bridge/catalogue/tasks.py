@@ -23,8 +23,8 @@ ENTRIES = (
     ),
     CatalogueEntry(
         Code.NO_ANSWER_TO_SCORE,
-        "A scorer has no single answer to score",
-        "The task has no solver, or the solver returns a group of answers and the scorer needs one.",
+        "A scorer needs a single answer",
+        "The task does not have a solver, or the solver returns a group of answers and the scorer needs one.",
         "Add a solver, set `value` of the scorer, or use a scorer for groups of answers.",
         edited(
             "  solver:\n    type: single_turn_solver\n    input_builder:\n      type: chat_completion\n"
@@ -62,7 +62,7 @@ ENTRIES = (
     CatalogueEntry(
         Code.WRONG_CONVERSATION,
         "A conversation cannot work as declared",
-        "The model is never called, a loop never ends, or an end condition has no effect in its place.",
+        "The model is never called, a loop never ends, or an end condition is in a place where it is ignored.",
         "Follow the hint: add `generate` to call the model, or `terminate_if` to end a loop.",
         edited(
             "    type: single_turn_solver\n    input_builder:\n      type: chat_completion\n      input_messages:\n",
@@ -134,7 +134,7 @@ ENTRIES = (
     CatalogueEntry(
         Code.TEMPLATE_SYNTAX,
         "A template has a Jinja syntax error",
-        "For example, a bracket is not closed, a block has no end tag, or the template includes another template.",
+        "For example, a bracket is not closed, the end tag of a block is missing, or the template includes another template.",
         "Correct the line in the message.",
         edited(_QUESTION, "{{ sample.country }?"),
     ),
@@ -149,7 +149,7 @@ ENTRIES = (
     CatalogueEntry(
         Code.UNKNOWN_COLUMN,
         "The dataset does not have this column",
-        "A template, a parameter or a scorer refers to a column that no row contains.",
+        "A template, a parameter or a scorer refers to a column that is missing in all rows.",
         "Use one of the columns in the hint, or another dataset.",
         edited(_QUESTION, "{{ sample.contry }}?", command="explain task.yaml"),
     ),
