@@ -72,18 +72,20 @@ def _used(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def names_table() -> str:
-    """Return a table with one row for each solver, scorer, metric and aggregator. An engine supports a name
-    if it runs a feature that uses it.
+    """Return a table of the solvers, scorers, metrics and aggregators that the same engines support. An engine
+    supports a name if it runs a feature that uses it.
     """
     rows = [
         "| | | " + " | ".join(SHOWN[engine] for engine in ENGINES) + " |",
         "|---" * (2 + len(ENGINES)) + "|",
     ]
     for kind, uses in names().items():
+        names_by_support: dict[tuple[str, ...], list[str]] = {}
         for name, using in sorted(uses.items()):
             cells = [list(_cells(feature.id)) for feature in using]
-            best = [max(column, key=lambda cell: cell == "yes") for column in zip(*cells, strict=True)]
-            rows.append(_row(f"{kind} | `{name}`", best))
+            best = (max(column, key=lambda cell: cell == "yes") for column in zip(*cells, strict=True))
+            names_by_support.setdefault(tuple(best), []).append(f"`{name}`")
+        rows += [_row(f"{kind} | {', '.join(texts)}", list(best)) for best, texts in names_by_support.items()]
     return "\n".join(rows)
 
 

@@ -47,8 +47,8 @@ def test_table_has_the_benchmark_rows_and_the_promised_coverage() -> None:
     assert [coverage for coverage in promised if not 93.5 <= coverage <= 96.5] == []
     for text in (
         f"of {len(table)} kinds of evaluations",
-        f"{len(promised)} kinds are promised",
-        f"between {min(promised)} and {max(promised)} %",
+        f"For {len(promised)} kinds,",
+        f"{min(promised)} to {max(promised)} % were measured",
         f"({others[0]} to {max(each for each in others if each < 95)} %)",
         f"({min(each for each in others if each > 95)} to {others[-1]} %)",
     ):

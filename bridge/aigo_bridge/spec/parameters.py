@@ -39,7 +39,7 @@ class FloatParameter(_Parameter):
     max: float | None = None
     """Maximum; `None`: no limit."""
     default_value: float | None = None
-    """Used if you do not set a value; without it, a value is required."""
+    """Default; without it, a value is required."""
 
 
 class IntParameter(_Parameter):
@@ -51,7 +51,7 @@ class IntParameter(_Parameter):
     max: int | None = None
     """Maximum; `None`: no limit."""
     default_value: int | None = None
-    """Used if you do not set a value; without it, a value is required."""
+    """Default; without it, a value is required."""
 
 
 class BooleanParameter(_Parameter):
@@ -59,7 +59,7 @@ class BooleanParameter(_Parameter):
 
     type: Literal["boolean"]
     default_value: bool | None = None
-    """Used if you do not set a value; without it, a value is required."""
+    """Default; without it, a value is required."""
 
 
 class StringExample(SpecModel):
@@ -82,7 +82,7 @@ class StringParameter(_Parameter):
     default_file_content: str | None = None
     """Initial content of a file for this parameter."""
     default_value: str | None = None
-    """Used if you do not set a value; without it, a value is required."""
+    """Default; without it, a value is required."""
 
 
 class ModelParameter(_Parameter):
@@ -94,7 +94,7 @@ class ModelParameter(_Parameter):
     ) = None
     """Purpose of the model."""
     default_value: str | None = None
-    """Used if you do not set a value; without it, a value is required."""
+    """Default; without it, a value is required."""
 
 
 class DatasetParameter(_Parameter):
@@ -102,7 +102,7 @@ class DatasetParameter(_Parameter):
 
     type: Literal["dataset"]
     default_value: str | None = None
-    """Used if you do not set a value; without it, a value is required."""
+    """Default; without it, a value is required."""
 
 
 class DatasetColumnParameter(_Parameter):
@@ -110,7 +110,7 @@ class DatasetColumnParameter(_Parameter):
 
     type: Literal["dataset_column"]
     default_value: str | None = None
-    """Used if you do not set a value; without it, a value is required."""
+    """Default; without it, a value is required."""
 
 
 class TaskResultParameter(_Parameter):
@@ -118,7 +118,7 @@ class TaskResultParameter(_Parameter):
 
     type: Literal["task_result"]
     default_value: str | None = None
-    """Used if you do not set a value; without it, a value is required."""
+    """Default; without it, a value is required."""
 
 
 class ListParameter(_Parameter):
@@ -128,7 +128,7 @@ class ListParameter(_Parameter):
     dtype: ItemType
     """Item type."""
     default_value: tuple[Any, ...] | None = None
-    """Used if you do not set a value; without it, a value is required."""
+    """Default; without it, a value is required."""
 
 
 class DictParameter(_Parameter):
@@ -138,7 +138,7 @@ class DictParameter(_Parameter):
     value_dtype: ItemType
     """Value type."""
     default_value: JsonMap | None = None
-    """Used if you do not set a value; without it, a value is required."""
+    """Default; without it, a value is required."""
 
 
 class CategoricalParameter(_Parameter):
@@ -152,7 +152,7 @@ class CategoricalParameter(_Parameter):
     values_mapping: dict[str, Scalar] | None = None
     """Value of `<< config.KEY >>` for each allowed text; other texts are used unchanged."""
     default_value: str | tuple[str, ...] | None = None
-    """Used if you do not set a value; without it, a value is required."""
+    """Default; without it, a value is required."""
 
 
 Parameter = Annotated[
