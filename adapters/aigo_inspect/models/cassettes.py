@@ -137,13 +137,13 @@ class CassetteAPI(ModelAPI):
         model_name: str,
         base_url: str | None = None,
         api_key: str | None = None,
-        config: GenerateConfig = GenerateConfig(),  # noqa: B008  # the signature that Inspect calls
+        config: GenerateConfig = GenerateConfig(),  # noqa: B008  # Inspect's signature
     ):
         super().__init__(model_name, base_url, api_key, [], config)
 
     async def generate(
         self,
-        input: list[ChatMessage],  # noqa: A002  # the signature that Inspect calls
+        input: list[ChatMessage],  # noqa: A002  # Inspect's signature
         tools: list[ToolInfo],
         tool_choice: ToolChoice,
         config: GenerateConfig,

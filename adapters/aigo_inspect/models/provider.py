@@ -79,7 +79,7 @@ def entity_api(
     model_name: str,
     base_url: str | None = None,
     api_key: str | None = None,
-    config: GenerateConfig = GenerateConfig(),  # noqa: B008  # the signature that Inspect calls
+    config: GenerateConfig = GenerateConfig(),  # noqa: B008  # Inspect's signature
     *,
     root: str | None = None,
     client_cert: str | None = None,
@@ -140,7 +140,7 @@ class EntityAPI(ModelAPI):
 
     async def generate(
         self,
-        input: list[ChatMessage],  # noqa: A002  # the signature that Inspect calls
+        input: list[ChatMessage],  # noqa: A002  # Inspect's signature
         tools: list[ToolInfo],
         tool_choice: ToolChoice,
         config: GenerateConfig,
@@ -231,7 +231,7 @@ class ProviderModelAPI(ModelAPI):
 
     async def generate(
         self,
-        input: list[ChatMessage],  # noqa: A002  # the signature that Inspect calls
+        input: list[ChatMessage],  # noqa: A002  # Inspect's signature
         tools: list[ToolInfo],
         tool_choice: ToolChoice,
         config: GenerateConfig,
@@ -334,7 +334,7 @@ class ScriptedAPI(ModelAPI):
         model_name: str,
         base_url: str | None = None,
         api_key: str | None = None,
-        config: GenerateConfig = GenerateConfig(),  # noqa: B008  # the signature that Inspect calls
+        config: GenerateConfig = GenerateConfig(),  # noqa: B008  # Inspect's signature
     ):
         self.script: Script = load_script(Path(model_name))
         # The URL is part of Inspect's cache key. Other rules must count as another model, even in a file
@@ -345,7 +345,7 @@ class ScriptedAPI(ModelAPI):
 
     async def generate(
         self,
-        input: list[ChatMessage],  # noqa: A002  # the signature that Inspect calls
+        input: list[ChatMessage],  # noqa: A002  # Inspect's signature
         tools: list[ToolInfo],
         tool_choice: ToolChoice,
         config: GenerateConfig,

@@ -29,7 +29,7 @@ def expanded(location: str) -> list[str]:
     if "://" in location or not glob.has_magic(location) or Path(location).exists():
         return [location]
     # `Path.glob` refuses absolute patterns.
-    matching = sorted(glob.glob(location, recursive=True))  # noqa: PTH207  # as said
+    matching = sorted(glob.glob(location, recursive=True))  # noqa: PTH207  # see above
     # Files next to a result are not logs.
     return [path for path in matching if not path.endswith(BESIDE_RESULTS)] or matching or [location]
 
@@ -150,7 +150,7 @@ def head_of(path: str | os.PathLike[str]) -> Head | None:
     """Return the first bytes of a local file; `None` if it is not a regular file or cannot be read."""
     try:
         # Check this first: opening a pipe waits for its other end.
-        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116  # also paths that are texts
+        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116  # the path can be a `str`
             return None
         with Path(path).open("rb") as file:
             data = file.read(HEAD + 1)
@@ -168,7 +168,7 @@ def is_result_log(head: Head) -> bool:
 def is_result_file(path: str | os.PathLike[str]) -> bool:
     """Return whether a local file is AI GO evidence, by its content; if it is compressed, by its name."""
     head = head_of(path)
-    return head is not None and other_file(head, os.path.basename(path)) == RESULT_LOG  # noqa: PTH119  # also texts
+    return head is not None and other_file(head, os.path.basename(path)) == RESULT_LOG  # noqa: PTH119  # or `str`
 
 
 def is_lm_eval_results(head: Head) -> bool:

@@ -85,7 +85,7 @@ def shown(out: Path, work: Callable[[], None]) -> bool:
         work()
     except (BrokenPipeError, SystemExit):  # Rich exits where other code raises the error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except Exception as error:  # noqa: BLE001  # evidence and logs are written, whatever becomes of tables and summaries
+    except Exception as error:  # noqa: BLE001  # evidence is written even if tables fail
         from aigo_bridge.results.internal_errors import explained
 
         show_message(f"the summary cannot be shown: {explained(error)}", Code.OUTCOME_NOT_SHOWN)

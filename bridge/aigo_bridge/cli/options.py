@@ -161,11 +161,11 @@ def with_options(kind: type[Options]) -> Callable[[Callable[[Options], None]], C
                 default=Parameter.empty if field.default is MISSING else field.default,
                 annotation=annotations[field.name],
             )
-            for field in fields(kind)  # type: ignore[arg-type]  # a dataclass: its fields are what this is for
+            for field in fields(kind)  # type: ignore[arg-type]  # always a dataclass
         ]
         command.__doc__ = verb.__doc__
         command.__annotations__ = annotations
-        command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # what Typer reads
+        command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # Typer reads it
         return command
 
     return decorate

@@ -336,7 +336,7 @@ def _ticking(monitor: Monitor) -> Iterator[None]:
 @contextmanager
 def _lines(several: bool, resumable: bool, totals: bool) -> Iterator[Monitor]:
     def write(line: str, style: str | None) -> None:
-        print(line, file=sys.stderr, flush=True)  # noqa: T201  # lines for people, where there is no terminal
+        print(line, file=sys.stderr, flush=True)  # noqa: T201  # plain progress lines
 
     yield Monitor(write, several=several, resumable=resumable, counts=True, each=is_verbose(), totals=totals)
 

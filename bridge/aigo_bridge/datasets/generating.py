@@ -157,6 +157,6 @@ def _shuffled(rows: list[RowData], seed: int | str | None) -> list[RowData]:
     if seed is None:
         return rows
     # One `random()` per row gives the same result in every Python version; `shuffle` may change.
-    rank = random.Random(int(seed)).random  # noqa: S311  # an order, not a secret
+    rank = random.Random(int(seed)).random  # noqa: S311  # a row order, not a secret
     ranks = [rank() for _ in rows]
     return [row for _, row in sorted(zip(ranks, rows, strict=True), key=lambda pair: pair[0])]

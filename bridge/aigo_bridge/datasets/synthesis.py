@@ -322,7 +322,7 @@ def _question_step(spec: QuestionAnsweringSynthesizer) -> _ModelStep:
 
     def rows(row: RowData, answer: Any) -> list[RowData]:
         if not isinstance(answer, dict):
-            raise ValueError("expected an object")  # noqa: TRY004  # a fault of the answer, not of a type in our code
+            raise ValueError("expected an object")  # noqa: TRY004  # wrong answer, not a wrong argument type
         fields = _picked(answer, list(properties))
         if "choices" in fields and fields["answer"] not in fields["choices"]:
             raise ValueError("the answer is not among the choices")

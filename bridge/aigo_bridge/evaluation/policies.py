@@ -83,7 +83,7 @@ def _contained(policy: PolicySpec, rule: PolicyRule, results: Sequence[ResultMet
     """
     try:
         return _verdict(policy, rule, results)
-    except Exception as error:  # noqa: BLE001  # one rule's fault takes neither the results nor other rules with it
+    except Exception as error:  # noqa: BLE001  # must not affect results or other rules
         reason = f"the policy could not be evaluated: {explained(error)}"
         return PolicyResult(policy.key, rule.key, rule.display_name, passed=False, reason=reason)
 

@@ -339,7 +339,7 @@ def entry_outcome(
             return repeated_outcome(entry, written, engine, out, tape)
         if written:
             return outcome_of(entry.plans[0], written[0], engine, out, tape=tape)
-    except Exception as error:  # one specification's fault takes no other with it
+    except Exception as error:  # an error in one specification must not affect others
         if raises:
             raise _raised(error, written) from error
         if isinstance(error, EvidenceError):

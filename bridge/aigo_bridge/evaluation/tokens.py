@@ -123,7 +123,7 @@ def _of_weights(file: Path) -> Callable[[str], int] | None:
         from tokenizers import Tokenizer
 
         tokenizer: Any = Tokenizer.from_file(str(file))
-    except Exception:  # noqa: BLE001  # not installed, or a file that it cannot read, of whatever kind
+    except Exception:  # noqa: BLE001  # not installed, or an unreadable file
         return None
     return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
 
@@ -140,7 +140,7 @@ def _openai(model: str) -> Callable[[str], int] | None:
         return None
     try:
         encoding = tiktoken.get_encoding(encoding_name)
-    except Exception:  # noqa: BLE001  # no network, a damaged cache
+    except Exception:  # noqa: BLE001  # no network, or a damaged cache
         return None
     return lambda text: len(encoding.encode_ordinary(text))
 

@@ -164,6 +164,6 @@ async def contained(
         )
     except let_through:
         raise
-    except Exception as error:  # noqa: BLE001  # the one place where a sample's failure is contained
+    except Exception as error:  # noqa: BLE001  # failures of a sample are contained here
         message = str(error) or type(error).__name__
         return SampleFailure(stage, type(error).__name__, redact(message))

@@ -301,6 +301,6 @@ def wait_after(attempt: int, asked: float | None) -> float:
         asked: number of seconds that the endpoint requests (`Retry-After`).
     """
     if asked is not None:
-        return min(asked, LONGEST_WAIT) + random.uniform(0, min(1.0, asked / 4))  # noqa: S311  # no secret
+        return min(asked, LONGEST_WAIT) + random.uniform(0, min(1.0, asked / 4))  # noqa: S311  # not a secret
     exponential = FIRST_WAIT * 2.0 ** min(attempt - 1, 20)
-    return min(exponential, LONGEST_WAIT) + random.uniform(0, FIRST_WAIT)  # noqa: S311  # no secret
+    return min(exponential, LONGEST_WAIT) + random.uniform(0, FIRST_WAIT)  # noqa: S311  # not a secret

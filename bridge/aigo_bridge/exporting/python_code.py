@@ -276,7 +276,7 @@ def rendered(template: Path, **values: Any) -> str:
     and `wrapped`.
     """
     environment = jinja2.Environment(
-        autoescape=False,  # noqa: S701  # source is no HTML
+        autoescape=False,  # noqa: S701  # source code is not HTML
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

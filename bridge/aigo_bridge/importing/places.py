@@ -32,7 +32,7 @@ class FileLocation:
         """
         if "://" not in location:
             return cls(None, location)
-        import fsspec  # type: ignore[import-untyped]  # has no types
+        import fsspec  # type: ignore[import-untyped]  # untyped
 
         try:
             fs, path = fsspec.core.url_to_fs(location)

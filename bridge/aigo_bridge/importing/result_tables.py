@@ -47,7 +47,7 @@ def import_result_log(location: str, out: Path, secrets: Redactor, taken: set[st
     except (EvidenceError, OSError) as error:
         reason = str(error) if isinstance(error, EvidenceError) else f"{folder}: {error.strerror or error}"
         return _unreadable(location, reason)
-    except Exception as error:  # noqa: BLE001  # whatever is wrong with one result: it takes no other with it
+    except Exception as error:  # noqa: BLE001  # must not affect other results
         return _unreadable(location, unmapped("the result", error))
     facts = {"status": status, **counts, "loss": loss.as_dict(), "redacted": dict(secrets.found)}
     return ImportReport(

@@ -116,8 +116,8 @@ class Tables:
 
     def __init__(self, folder: Path):
         try:
-            import pyarrow as pa  # type: ignore[import-untyped]  # has no types
-            import pyarrow.parquet as pq  # type: ignore[import-untyped]  # has no types
+            import pyarrow as pa  # type: ignore[import-untyped]  # untyped
+            import pyarrow.parquet as pq  # type: ignore[import-untyped]  # untyped
         except ImportError as error:
             raise UsageError(
                 f"--format parquet needs pyarrow, which is not installed; run: {install_command('parquet')}",

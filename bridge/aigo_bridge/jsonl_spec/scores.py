@@ -111,6 +111,6 @@ class _Tokenizer:
 
 @lru_cache(maxsize=1)
 def _rouge_scorer() -> Any:
-    from rouge_score.rouge_scorer import RougeScorer  # type: ignore[import-untyped]  # it has no types
+    from rouge_score.rouge_scorer import RougeScorer  # type: ignore[import-untyped]  # untyped
 
     return RougeScorer(["rougeL"], tokenizer=_Tokenizer())

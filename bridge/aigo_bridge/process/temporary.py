@@ -200,7 +200,7 @@ def _remove_tree(folder: str) -> None:
                     waiting += _empty(waiting.pop(), top)
         finally:
             os.close(top)
-        os.rmdir(folder)  # noqa: PTH106  # as its neighbours, which need a descriptor
+        os.rmdir(folder)  # noqa: PTH106  # like the calls above, which need a descriptor
 
 
 def _empty(name: str, top: int) -> list[str]:

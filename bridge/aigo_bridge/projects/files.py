@@ -67,5 +67,5 @@ def _schema(kind: str) -> bytes:
     from aigo_bridge.reading.kinds import KINDS
     from aigo_bridge.spec.schema import json_schema
 
-    document = json_schema(KINDS[kind].spec)  # type: ignore[index]  # kinds of files all of them
+    document = json_schema(KINDS[kind].spec)  # type: ignore[index]  # KINDS has all file kinds
     return (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode()

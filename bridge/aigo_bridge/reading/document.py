@@ -126,7 +126,7 @@ def _source_offset(source: str, node: ScalarNode, ink: int, stands_on_ink: bool)
 
 
 def _offset(source: str, mark: object) -> int:
-    line: int = mark.line  # type: ignore[attr-defined]  # marks of the C parser have no types
+    line: int = mark.line  # type: ignore[attr-defined]  # marks of the C parser are untyped
     column: int = mark.column  # type: ignore[attr-defined]  # as above
     at = 0
     for _ in range(line):

@@ -52,7 +52,7 @@ _TO_FOLLOW = re.compile(r"""!include|(?:^|[\s"'\[{,:])\$""")
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:|#")
 
 
-class Unreadable(Exception):  # noqa: N818  # never leaves this package
+class Unreadable(Exception):  # noqa: N818  # private to this package
     """Unreadable file; `issue` contains the reason and, if known, the position in the file."""
 
     def __init__(self, issue: Issue):

@@ -207,7 +207,7 @@ def _outline_of(path: str) -> YamlOutline | None:
     if (edited := unsaved(path)) is not None:
         return _outline(path, edited)
     try:
-        status = os.stat(path)  # noqa: PTH116  # thousands of texts, no paths
+        status = os.stat(path)  # noqa: PTH116  # thousands of names; faster than pathlib
         return _outline_as_of(path, status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size)
     except (OSError, UnicodeDecodeError):
         return None

@@ -38,7 +38,7 @@ _PREFIX = "tag:yaml.org,2002:"
 _NUMBERS = {_PREFIX + name for name in ("int", "float", "timestamp")}
 
 
-class TooLarge(Exception):  # noqa: N818  # never leaves this package
+class TooLarge(Exception):  # noqa: N818  # private to this package
     """Exceeded limit; `mark` is the position."""
 
     def __init__(self, message: str, mark: Any = None):

@@ -164,7 +164,7 @@ def sample_stream(trials: Iterable[TrialRecord], tally: RunningTotals) -> Iterat
     for records, aggregated, exclusion, facts in _counted_rows(trials, tally):
         try:
             sample = _sample(records, aggregated, exclusion)
-        except Exception as error:  # noqa: BLE001  # one row's fault takes no other with it
+        except Exception as error:  # noqa: BLE001  # must not affect other rows
             fault = error_of("its evidence could not be put together", "dataset", error)
             sample = bare_sample(records[0].sample_id, fault)
             facts[-1] = record_facts([((fault,), ())])
@@ -300,7 +300,7 @@ def _result_of(
             return aggregated, missing, _exclusion(records, aggregated, tally.plan)
         exclusions = {} if tally.stored is None else tally.stored.exclusions
         return aggregated, missing, exclusions.get(tally.num_rows, Exclusion())
-    except Exception as error:  # noqa: BLE001  # one row's fault takes no other with it
+    except Exception as error:  # noqa: BLE001  # must not affect other rows
         fault = error_of("its scores could not be put together", "metric", error)
         return [], {}, Exclusion(errors=(fault,))
 
@@ -511,7 +511,7 @@ def _of_code(
 def _contained(scores: Sequence[Mapping[str, Any]], compute: Callable[[], MetricResult]) -> MetricResult:
     try:
         return compute()
-    except Exception as error:  # noqa: BLE001  # a metric that fails takes no other with it
+    except Exception as error:  # noqa: BLE001  # must not affect other metrics
         return MetricResult({}, 0, len(scores), f"could not be computed: {explained(error)}")
 
 

@@ -45,7 +45,7 @@ class Faults:
         """
         try:
             return compute()
-        except Exception as error:  # noqa: BLE001  # whatever it is: evidence that was paid for is written
+        except Exception as error:  # noqa: BLE001  # any error: paid evidence is still written
             self.note(what, stage, error)
             return otherwise
 

@@ -30,7 +30,7 @@ RDONLY, NOSUID, NODEV, NOEXEC, REMOUNT, BIND, REC, PRIVATE = 1, 2, 4, 8, 32, 409
 PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 PDEATHSIG, CAPBSET_DROP, NO_NEW_PRIVS, DUMPABLE, SET_SECCOMP = 1, 24, 38, 4, 22
 GLANCE = 0.01
-FOLDERS = ("/tmp", "/work")  # noqa: S108  # of the jail
+FOLDERS = ("/tmp", "/work")  # noqa: S108  # paths inside the jail
 OUTER_USERS = 1 << 24
 """First user number, outside the jails of root, of their programs: the limit of processes counts by user."""
 LIBRARIES = 32 << 20

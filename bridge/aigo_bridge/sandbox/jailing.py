@@ -190,7 +190,7 @@ async def run_jailed(
             "command": list(command),
             "environment": {
                 "PATH": f"{sys.base_prefix}/bin:/usr/local/bin:/usr/bin:/bin",
-                "HOME": "/tmp",  # noqa: S108  # the jail's
+                "HOME": "/tmp",  # noqa: S108  # path inside the jail
                 "LANG": "C.UTF-8",
                 **(environment or {}),
             },

@@ -70,7 +70,7 @@ def pack(file: Any, most_files: int, most_bytes: int) -> None:
             if not entry.isreg():
                 archive.addfile(entry)
                 continue
-            with contextlib.suppress(PermissionError), open(path, "rb") as content:  # noqa: PTH123  # a path of the program
+            with contextlib.suppress(PermissionError), open(path, "rb") as content:  # noqa: PTH123  # pathlib is slow to import
                 archive.addfile(entry, content)
 
 

@@ -20,8 +20,8 @@ from aigo_bridge.errors import SampleError
 from aigo_bridge.jsonl_spec.conversion import is_of_records
 from aigo_bridge.metrics.grades import is_missing
 from aigo_bridge.plan.plan import Sample
-from aigo_bridge.scoring.rendering import render as render  # noqa: PLC0414  # the name for plug-ins
-from aigo_bridge.scoring.rendering import render_compared as render_compared  # noqa: PLC0414  # the name for plug-ins
+from aigo_bridge.scoring.rendering import render as render  # noqa: PLC0414  # public name for plug-ins
+from aigo_bridge.scoring.rendering import render_compared as render_compared  # noqa: PLC0414  # public name for plug-ins
 from aigo_bridge.spec.scorer import ScorerSpec
 from aigo_bridge.templates import SampleTemplate
 from aigo_bridge.text.plurals import plural

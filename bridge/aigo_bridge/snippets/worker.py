@@ -95,7 +95,7 @@ def _in_network(error: BaseException) -> bool:
 def confine_worker(level: str, *, network: bool) -> None:
     """Sandbox this process as `sandbox.levels` describes, or end it before any author's code runs."""
     try:
-        confine(level, os.getcwd(), network=network)  # noqa: PTH109  # pathlib is not worth its import here
+        confine(level, os.getcwd(), network=network)  # noqa: PTH109  # pathlib is slow to import
     except NotConfinedError as error:
         refuse(str(error))
 
@@ -394,7 +394,7 @@ def load(place: SnippetCode, function: str) -> Any:
         "__file__": place.file,
         "__builtins__": __builtins__,
     }
-    exec(compile(source, place.file, "exec", dont_inherit=True), scope)  # noqa: S102  # made for it
+    exec(compile(source, place.file, "exec", dont_inherit=True), scope)  # noqa: S102  # this worker runs snippets
     defined_function = scope.get(function)
     if not callable(defined_function):
         defined = sorted(name for name, value in scope.items() if inspect.isfunction(value))

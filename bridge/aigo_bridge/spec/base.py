@@ -62,7 +62,7 @@ class _UntilBound:
     """Annotation that accepts strings with a `<< config.x >>` and validates other values as the type."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        # The handler also applies what is annotated before this (the pattern of a key).
+        # The handler also applies earlier annotations (the pattern of a key).
         narrowed = _without_str(source)
         inner = handler(source) if narrowed is source else handler.generate_schema(narrowed)
         written = core_schema.wrap_serializer_function_ser_schema(_as_written, schema=inner)

@@ -79,7 +79,7 @@ def regex_replace(
 ) -> str:
     """Apply `re.sub` with a time limit, which stops excessive backtracking."""
     # Imported late because few templates need it and it loads slowly.
-    import regex  # type: ignore[import-untyped]  # it ships no types
+    import regex  # type: ignore[import-untyped]  # untyped
 
     if not isinstance(replacement, str):
         raise TypeError(f"found a replacement of type {type(replacement).__name__!r}, expected a text")

@@ -236,7 +236,7 @@ class SampleEnvironment(_Sandbox):
             return ours and (self.changes_allowed or not _CHANGES_EVIDENCE.match(name))
         return False
 
-    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805, PYI063  # Jinja's signature, so that no keyword collides
+    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805, PYI063  # Jinja's signature; keywords cannot collide
         if getattr(__obj, "__self__", None) is __self:
             # A call from `limited`; templates cannot reach the environment.
             return __obj(*args)

@@ -54,4 +54,4 @@ def _schema(kind: str) -> dict[str, Any]:
     from aigo_bridge.reading.kinds import KINDS as FILES
     from aigo_bridge.spec.schema import json_schema
 
-    return json_schema(FILES[kind].spec)  # type: ignore[index]  # the kinds that are left are keys of it
+    return json_schema(FILES[kind].spec)  # type: ignore[index]  # other kinds are keys of FILES
