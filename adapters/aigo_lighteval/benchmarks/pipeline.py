@@ -3,9 +3,11 @@ document.
 
 Rows can be read from a local folder instead of a hub:
 
-```text DIR/<task>/<split>.jsonl task with `:` written as `_` (`mmlu_abstract_algebra`), or
-DIR/<subset>/<split>.jsonl the dataset's subset (`abstract_algebra`), or DIR/<split>.jsonl when only one task
-is run ```
+```text
+DIR/<task>/<split>.jsonl        task with `:` written as `_` (`mmlu_abstract_algebra`), or
+DIR/<subset>/<split>.jsonl      the dataset's subset (`abstract_algebra`), or
+DIR/<split>.jsonl               when only one task is run
+```
 
 All dataset file extensions are supported: `.jsonl`, `.ndjson`, `.json`, `.csv` and `.parquet`. Text files can
 also be compressed with `.gz` or `.zst`. A split in several files is named as on hubs:

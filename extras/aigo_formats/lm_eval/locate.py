@@ -1,8 +1,10 @@
 """Files of a run: the results and the samples are in one folder and are matched by the date in their names.
 
-```text <out>/<model>/results_<date>.json, samples_<task>_<date>.jsonl from release 0.4.3 on
-<out>/<name>_<date>.json, samples_<task>_<date>.jsonl with --output_path <out>/<name>.json <out>/results.json,
-<model arguments>_<task>.jsonl before ```
+```text
+<out>/<model>/results_<date>.json, samples_<task>_<date>.jsonl     from release 0.4.3 on
+<out>/<name>_<date>.json, samples_<task>_<date>.jsonl              with --output_path <out>/<name>.json
+<out>/results.json, <model arguments>_<task>.jsonl                 before
+```
 """
 
 from __future__ import annotations

@@ -1,7 +1,10 @@
 """Tables of a lake: one Delta table each, with columns and partitions.
 
-```text LAKE/results metrics samples trials scores events the tables of `sql`, with `run_id` and `log`
-LAKE/evidence result logs, line by line LAKE/logs imported logs: a log counts when it is here ```
+```text
+LAKE/results  metrics  samples  trials  scores  events      the tables of `sql`, with `run_id` and `log`
+LAKE/evidence                                               result logs, line by line
+LAKE/logs                                                   imported logs: a log counts when it is here
+```
 """
 
 from __future__ import annotations
