@@ -12,7 +12,7 @@ from tests.conformance.carrying_out import faults
 from tests.conformance.features import Feature, features, ready
 
 from aigo_bridge.snippets import run_in_process
-from aigo_bridge.spec import metric, scorers, solvers, task
+from aigo_bridge.spec import metric, scorers, solvers, task, trials
 from aigo_bridge.spec.base import SpecModel
 
 FEATURES = features()
@@ -33,7 +33,7 @@ def test_a_feature_has_the_expected_outcome_on_every_engine(feature: Feature, tm
         (solvers.InputBuilder, "type"),
         (scorers.SCORERS, "type"),
         (metric.METRICS, "type"),
-        (task.Aggregator, "function"),
+        (trials.Aggregator, "function"),
         (task.Definition, "type"),
     ],
     ids=["solver", "message builder", "input builder", "scorer", "metric", "aggregator", "definition"],

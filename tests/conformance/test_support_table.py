@@ -14,7 +14,7 @@ from tests.conformance.ledger import LEDGER
 from aigo_bridge.spec.metric import METRICS
 from aigo_bridge.spec.scorers import SCORERS
 from aigo_bridge.spec.solvers import SOLVERS
-from aigo_bridge.spec.task import Aggregator
+from aigo_bridge.spec.trials import Aggregator
 
 
 def test_the_support_table_is_up_to_date() -> None:

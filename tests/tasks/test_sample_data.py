@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,19 @@ import pytest
 import yaml
 from tests.support.commands import TASKS, Run
 
+from aigo_bridge.errors import SpecError
+from aigo_bridge.evaluation.shipped_tasks import ShippedTask, shipped_task
 from aigo_bridge.evaluation.task import plan
 from aigo_bridge.exporting.manifest import read_manifest
 from aigo_bridge.exporting.packing import packed_plan
 from aigo_bridge.plan.logged_plan import logged_plan
-from aigo_bridge.plan.plan import PlanOrigin
+from aigo_bridge.plan.plan import PlanOrigin, bind_task
+from aigo_bridge.reading import read
+from aigo_bridge.reading.locating import find_dataset, find_hub_datasets, shipped_tasks
+from aigo_bridge.spec.base import is_sample_data
+from aigo_bridge.spec.datasets import DatasetSpec
+from aigo_bridge.spec.parameters import resolve_config
+from aigo_bridge.spec.task import TaskSpec
 from aigo_inspect.logs.reader import open_log
 
 Load = Callable[[Path], dict[str, Any]]
@@ -167,6 +176,32 @@ def test_task_exported_as_code_keeps_the_sample_data_mark(aigo: Run, tmp_path: P
 
     assert done.code == 0, done.err
     assert f"Its rows: {NOTE}." in (tmp_path / "over" / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("file", shipped_tasks().values(), ids=shipped_tasks())
+def test_list_agrees_with_the_specification_and_its_dataset(file: Path) -> None:
+    document = read(TaskSpec, file)
+    spec = document.spec
+    dataset: Path | None = None
+    with suppress(SpecError):  # A parameter without a default.
+        definition = bind_task(document.data, resolve_config(spec.config_spec, {})).definition
+        if definition.type == "benchmark_task" and definition.dataset is not None and definition.dataset.key:
+            dataset = find_dataset(definition.dataset.key, {}, file)
+    is_sample = (
+        dataset is not None
+        and dataset.suffix == ".yaml"
+        and is_sample_data(read(DatasetSpec, dataset).spec.tags)
+    )
+
+    assert shipped_task(file) == ShippedTask(
+        spec.key,
+        spec.display_name,
+        spec.description,
+        spec.tags,
+        tuple(parameter.key for parameter in spec.config_spec),
+        is_sample,
+        tuple(find_hub_datasets(file)) if is_sample else (),
+    )
 
 
 def test_list_marks_sample_data_and_names_the_option(aigo: Run) -> None:

@@ -16,11 +16,12 @@ from tests.support.commands import TASKS, Run
 
 from aigo_bridge.reading import read
 from aigo_bridge.spec import datasets, parameters, solvers
-from aigo_bridge.spec.base import Filter
-from aigo_bridge.spec.datasets import DatasetSpec, is_sample_data
+from aigo_bridge.spec.base import Filter, is_sample_data
+from aigo_bridge.spec.datasets import DatasetSpec
 from aigo_bridge.spec.metric import METRICS
 from aigo_bridge.spec.scorers import SCORERS
-from aigo_bridge.spec.task import ActionRuleSpec, Aggregator, SystemDefinition, TaskSpec
+from aigo_bridge.spec.task import ActionRuleSpec, SystemDefinition, TaskSpec
+from aigo_bridge.spec.trials import Aggregator
 
 SEEDS = {"hp-trivia", "jsonl-fixture", "singleturn-generic-input", "uniqueness-task"}
 COMMIT = re.compile("[0-9a-f]{40}")

@@ -35,9 +35,9 @@ from aigo_bridge.execution.progress import ProgressCounter, Spent
 from aigo_bridge.execution.solutions import SampleFailure, ScorerRow, Solution
 from aigo_bridge.models.protocol import Models
 from aigo_bridge.plan.plan import TaskPlan
-from aigo_bridge.scoring.python import SCORER_KEY, compute_evidence
+from aigo_bridge.scoring.python import compute_evidence
 from aigo_bridge.scoring.registry import CompiledScorer
-from aigo_bridge.scoring.scorer import Score
+from aigo_bridge.scoring.scorer import SYSTEM_SCORER, Score
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.solving.conversation import last_text, request_of_items
 from aigo_inspect.logs.shapes import STORE_KEY
@@ -276,7 +276,7 @@ def system_scorer(plan: TaskPlan, progress: ProgressCounter, host: SnippetHost) 
 
         return compute
 
-    @scorer(metrics=[values()], name=SCORER_KEY)
+    @scorer(metrics=[values()], name=SYSTEM_SCORER)
     @in_namespace
     def factory() -> Scorer:
         async def score(state: TaskState, target: Target) -> InspectScore:

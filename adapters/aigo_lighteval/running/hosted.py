@@ -40,7 +40,8 @@ from aigo_bridge.scoring.likelihoods import (
     by_likelihood,
     raw_output,
 )
-from aigo_bridge.scoring.python import SCORER_KEY, compute_evidence
+from aigo_bridge.scoring.python import compute_evidence
+from aigo_bridge.scoring.scorer import SYSTEM_SCORER
 from aigo_bridge.snippets import SnippetHost
 from aigo_bridge.solving.conversation import (
     chat_request,
@@ -331,7 +332,7 @@ class PlanRun:
         SAMPLE_ROW.set(sample.data)
         if self.program is None:
             result = await contained(compute_evidence(self.plan, self.host), "metric")
-            self.scored[trial] = {SCORER_KEY: [[None, dump_result(result), None]]}
+            self.scored[trial] = {SYSTEM_SCORER: [[None, dump_result(result), None]]}
             self.progress.finished(sample.id, trial[1], result if isinstance(result, SampleFailure) else None)
             return
         rows = (ScorerRow(sample, None),) if solution is None else solution.rows

@@ -17,7 +17,7 @@ from aigo_bridge.cli.terminal import name_of, note, one_line, printable, short_p
 from aigo_bridge.errors import code_of_kind
 from aigo_bridge.results.result_files import SUFFIX
 from aigo_bridge.results.stop_reasons import incomplete_texts
-from aigo_bridge.spec.datasets import SAMPLE_NOTE
+from aigo_bridge.spec.base import SAMPLE_NOTE
 from aigo_bridge.text.numbers import shown_number
 from aigo_bridge.text.plurals import plural
 

@@ -33,7 +33,7 @@ from aigo_bridge.results.reading import LogReader
 from aigo_bridge.results.result_files import SUFFIX, identity_of, result_file, with_logs
 from aigo_bridge.results.specification import bare_specification, dataset_tags, specification_of
 from aigo_bridge.results.writing import write_log
-from aigo_bridge.spec.datasets import is_sample_data
+from aigo_bridge.spec.base import is_sample_data
 
 
 @dataclass(frozen=True)

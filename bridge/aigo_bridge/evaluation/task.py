@@ -22,12 +22,12 @@ from aigo_bridge.evaluation.planning import (
 )
 from aigo_bridge.evaluation.run_files import holds_evaluation, names_run_file, parse_reference
 from aigo_bridge.jsonl_spec import is_record_file
-from aigo_bridge.plan.plan import CachePolicy, PlanOrigin, TaskPlan
+from aigo_bridge.plan.plan import CachePolicy, PlanOrigin, TaskPlan, bind_task
 from aigo_bridge.planning.planning import config_from_text, plan_origin
 from aigo_bridge.planning.rows import Surroundings
 from aigo_bridge.reading import Document, read
 from aigo_bridge.reading.locating import find_hub_datasets, find_task
-from aigo_bridge.spec.datasets import SAMPLE_NOTE
+from aigo_bridge.spec.base import SAMPLE_NOTE
 from aigo_bridge.spec.parameters import resolve_config
 from aigo_bridge.spec.task import TaskSpec
 
@@ -130,8 +130,6 @@ def full_origin(origin: PlanOrigin, copy: Path | None = None) -> PlanOrigin:
         UsageError: the task has several full datasets or none, or does not choose its dataset by a parameter.
         SpecError: the task or its config is invalid.
     """
-    from aigo_bridge.evaluation.sample_data import dataset_key
-
     if names_run_file(origin.task):
         raise UsageError(
             (
@@ -144,7 +142,7 @@ def full_origin(origin: PlanOrigin, copy: Path | None = None) -> PlanOrigin:
     task = document.spec
     config = resolve_config(task.config_spec, origin.config)
     try:
-        key = dataset_key(document, config)
+        key = _dataset_key(document, config)
     except (TemplateError, ValidationError):
         return origin  # Planning reports the error with its position.
     if key is None:
@@ -203,11 +201,17 @@ def _real_datasets(task: str) -> dict[str, Path]:
 
 def _parameter(document: Document[TaskSpec], config: Mapping[str, Any], key: str) -> str | None:
     """Return the parameter that selects the task's dataset; `None` if it lacks such a parameter."""
-    from aigo_bridge.evaluation.sample_data import dataset_key
-
     for parameter in document.spec.config_spec:
         if parameter.type == "dataset":
             with suppress(TemplateError, ValidationError):
-                if dataset_key(document, {**config, parameter.key: key}) == key:
+                if _dataset_key(document, {**config, parameter.key: key}) == key:
                     return parameter.key
     return None
+
+
+def _dataset_key(document: Document[TaskSpec], config: Mapping[str, Any]) -> str | None:
+    """Return the key of the task's only dataset; `None` for several, none, or rows of a result."""
+    definition = bind_task(document.data, config).definition
+    if definition.type == "system_task" or definition.dataset is None:
+        return None
+    return None if definition.dataset.source == "task_result" else definition.dataset.key

@@ -26,8 +26,7 @@ from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.results.assembling import scores_data
 from aigo_bridge.results.reading import LogReader
 from aigo_bridge.results.records import OUTPUT, StoredRuns, TrialRecord, records_of
-from aigo_bridge.scoring.python import SCORER_KEY
-from aigo_bridge.scoring.scorer import Score
+from aigo_bridge.scoring.scorer import SYSTEM_SCORER, Score
 
 if TYPE_CHECKING:
     from aigo_bridge.engine.protocol import Evidence
@@ -159,7 +158,7 @@ def exchanges(ios: Iterable[Mapping[str, Any]]) -> list[DirectModelIO]:
 def scorers_of(outline: TaskOutline) -> Iterator[tuple[str, str, str | None]]:
     """Yield key, purpose and display name of every scorer."""
     if outline.entity == "system":
-        yield SCORER_KEY, "score", None
+        yield SYSTEM_SCORER, "score", None
         return
     for scorer, key in zip(outline.scorers, outline.scorer_keys, strict=True):
         yield key, scorer.purpose, scorer.display_name

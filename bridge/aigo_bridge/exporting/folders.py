@@ -21,7 +21,7 @@ from aigo_bridge.exporting.python_code import module_name, visible
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.process.temporary import draft_folder_of
 from aigo_bridge.redaction.secrets import redact
-from aigo_bridge.spec.datasets import SAMPLE_NOTE, is_sample_data
+from aigo_bridge.spec.base import SAMPLE_NOTE, is_sample_data
 from aigo_bridge.text.plurals import plural
 from aigo_bridge.version import __version__
 

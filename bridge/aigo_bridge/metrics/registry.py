@@ -25,7 +25,6 @@ from aigo_bridge.metrics.compute import (
 )
 from aigo_bridge.metrics.metric import MetricContext, MetricResult, MetricType, NoAggregate, Scores
 from aigo_bridge.metrics.python import PYTHON
-from aigo_bridge.spec import task
 from aigo_bridge.spec.metric import METRICS, MetricSpec
 
 if TYPE_CHECKING:
@@ -41,6 +40,8 @@ def register(metric_type: MetricType[Any]) -> None:
     spec = metric_type.spec
     METRIC_TYPES[spec] = metric_type
     if spec.type_name() not in METRICS:
+        from aigo_bridge.spec import task
+
         METRICS[spec.type_name()] = spec
         task.rebuild()
 

@@ -31,11 +31,7 @@ from typing import Any, TypeVar
 
 from aigo_bridge.metrics.grades import is_missing
 from aigo_bridge.metrics.metric import NoAggregate, as_number, mean, std_dev
-from aigo_bridge.spec.task import (
-    PassAtK,
-    PassHatK,
-    ScoreOfTrials,
-)
+from aigo_bridge.spec.trials import PassAtK, PassHatK, ScoreOfTrials
 from aigo_bridge.text.summaries import short
 
 NUM_TRIALS = "num_trials"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
@@ -19,7 +19,10 @@ from aigo_bridge.errors import EvidenceError
 from aigo_bridge.spec.base import Key, has_marker
 from aigo_bridge.spec.metric import METRICS, MetricSpec
 from aigo_bridge.spec.scorer import default_keys
-from aigo_bridge.spec.task import BenchmarkDefinition, ScoreOfTrials, SystemDefinition
+from aigo_bridge.spec.trials import ScoreOfTrials
+
+if TYPE_CHECKING:
+    from aigo_bridge.spec.task import BenchmarkDefinition, SystemDefinition
 
 EntityType = Literal["model", "dataset", "system"]
 Purpose = Literal["score", "qa"]
@@ -111,7 +114,7 @@ class TaskOutline:
 
 def outline_of(definition: BenchmarkDefinition | SystemDefinition) -> TaskOutline:
     """Return the outline of a task whose config is bound."""
-    if isinstance(definition, SystemDefinition):
+    if definition.type == "system_task":
         return TaskOutline("system")
     return TaskOutline(
         definition.evaluates,

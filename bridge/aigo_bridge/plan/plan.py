@@ -13,20 +13,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
 from aigo_bridge.errors import Issue
 from aigo_bridge.plan.outline import EntityType, TaskOutline, outline_of
 from aigo_bridge.plan.shards import ShardRows
-from aigo_bridge.spec.datasets import SAMPLE_NOTE, is_sample_data, rows_tags
-from aigo_bridge.spec.parameters import template_values
-from aigo_bridge.spec.task import BenchmarkDefinition, SystemDefinition, TaskSpec
-from aigo_bridge.templates import bind_config
+from aigo_bridge.spec.base import SAMPLE_NOTE, is_sample_data, rows_tags
 from aigo_bridge.text.json_text import sha256_of
 from aigo_bridge.text.plurals import plural
 from aigo_bridge.version import __version__
+
+if TYPE_CHECKING:
+    from aigo_bridge.spec.task import BenchmarkDefinition, SystemDefinition, TaskSpec
 
 HEADER_FORMAT = 1
 """Version of `TaskPlan.header`. Increase it if a reader of older logs would misread a newer one."""
@@ -230,14 +230,14 @@ class TaskPlan:
     @property
     def benchmark(self) -> BenchmarkDefinition:
         """Return the definition of a benchmark task. Raise `TypeError` for a system task."""
-        if not isinstance(self.definition, BenchmarkDefinition):
+        if self.definition.type == "system_task":
             raise TypeError(f"task {self.task.key!r} is a system task and has no solver, dataset or scorers")
         return self.definition
 
     @property
     def entity(self) -> EntityType:
         """Entity that the task evaluates, derived from the presence of a solver."""
-        return self.definition.evaluates if isinstance(self.definition, BenchmarkDefinition) else "system"
+        return "system" if self.definition.type == "system_task" else self.definition.evaluates
 
     @property
     def document(self) -> dict[str, Any]:
@@ -341,6 +341,11 @@ def bind_task(document: dict[str, Any], config: Mapping[str, Any]) -> TaskSpec:
             `document`.
         pydantic.ValidationError: a value does not fit the field into which it was inserted.
     """
+    # Reading a plan from a log does not need these.
+    from aigo_bridge.spec.parameters import template_values
+    from aigo_bridge.spec.task import TaskSpec
+    from aigo_bridge.templates import bind_config
+
     parameters = TaskSpec.model_validate(document).config_spec
     values = template_values(parameters, config)
     return TaskSpec.model_validate({**document, "definition": bind_config(document["definition"], values)})
@@ -374,7 +379,7 @@ def deciding_content(
 
 def named_models(definition: BenchmarkDefinition | SystemDefinition) -> Iterator[str]:
     """Yield the keys of the models that a definition names, in order of appearance, including repetitions."""
-    if isinstance(definition, SystemDefinition):
+    if definition.type == "system_task":
         return
     if definition.solver is not None:
         yield from definition.solver.model_keys()

@@ -10,7 +10,8 @@ from aigo_bridge.datasets.hub import KINDS
 from aigo_bridge.datasets.rows import Rows, Selection
 from aigo_bridge.errors import DatasetError, Issue
 from aigo_bridge.reading import Document
-from aigo_bridge.spec.datasets import ROWS_TAG, DatasetSpec, HuggingFaceSource
+from aigo_bridge.spec.base import ROWS_TAG
+from aigo_bridge.spec.datasets import DatasetSpec, HuggingFaceSource
 from aigo_bridge.text.plurals import plural
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")

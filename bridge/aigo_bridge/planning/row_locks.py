@@ -20,7 +20,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import DatasetError, Issue
 from aigo_bridge.plan.plan import PlannedDataset, TaskPlan
 from aigo_bridge.results.log_files import open_for_replacing
-from aigo_bridge.spec.datasets import ROWS_TAG, rows_tags
+from aigo_bridge.spec.base import ROWS_TAG, rows_tags
 
 LOCK = "datasets.lock.json"
 """Name of the file."""

@@ -24,13 +24,13 @@ from aigo_bridge.plan.plan import TEXT, PlannedDataset, PlanOrigin, Sample, Task
 from aigo_bridge.planning.published_datasets import checked_rows
 from aigo_bridge.reading import Document, read
 from aigo_bridge.reading.locating import find_dataset, find_hub_datasets
+from aigo_bridge.spec.base import rows_tags
 from aigo_bridge.spec.datasets import (
     DatasetSpec,
     FolderSource,
     HuggingFaceSource,
     InspectSource,
     LocalSource,
-    rows_tags,
 )
 from aigo_bridge.spec.task import BenchmarkDefinition, TaskSpec
 

@@ -42,8 +42,7 @@ from aigo_bridge.results.internal_errors import FirstError, bare_sample, error_o
 from aigo_bridge.results.records import HINT, UNKNOWN_EXCLUSIONS, UNSTORED, StoredNumbers, TrialRecord
 from aigo_bridge.results.stop_reasons import stop_reason_of
 from aigo_bridge.results.warnings import Doubts
-from aigo_bridge.scoring.python import SCORER_KEY, metric_data
-from aigo_bridge.scoring.scorer import Score
+from aigo_bridge.scoring.scorer import SYSTEM_SCORER, Score
 
 if TYPE_CHECKING:
     from aigo_bridge.plan.logged_plan import AnyPlan
@@ -519,9 +518,25 @@ def system_metrics(samples: Sequence[SampleEvidence]) -> Metrics:
     """Return the metrics of a system task from the samples in which they were logged (usually one)."""
     trials = [trial for sample in samples for trial in sample.trials]
     outcomes = [Score(score.values, score.metadata or {}) for trial in trials for score in trial.scores or []]
-    data = [entry for outcome in outcomes for entry in metric_data(outcome)]
-    rows = [MetricRow(SCORER_KEY, name, value, 1) for entry in data for name, value in entry.values.items()]
+    data = [entry for outcome in outcomes for entry in _metric_data(outcome)]
+    rows = [
+        MetricRow(SYSTEM_SCORER, name, value, 1) for entry in data for name, value in entry.values.items()
+    ]
     return Metrics(tuple(data), tuple(rows), tuple(error for trial in trials for error in trial.errors))
+
+
+def _metric_data(outcome: Score) -> list[MetricData]:
+    """Return the metrics of a system task in AI GO's format: one entry per metric, with its reason."""
+    reasons = outcome.metadata.get("reasons") or {}
+    return [
+        MetricData(
+            values={name: value},
+            metric_key=name,
+            metric_type="system_task",
+            **({"reason": reasons[name]} if name in reasons else {}),
+        )
+        for name, value in outcome.values.items()
+    ]
 
 
 def scores_data(

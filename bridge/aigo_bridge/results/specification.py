@@ -228,7 +228,7 @@ def _parameter(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def dataset_tags(specification: TaskResultSpecification) -> tuple[str, ...]:
     """Return dataset tags from a result's notes about its rows."""
-    from aigo_bridge.spec.datasets import SAMPLE_NOTE, SAMPLE_TAG
+    from aigo_bridge.spec.base import SAMPLE_NOTE, SAMPLE_TAG
 
     noted = any(tag.value == SAMPLE_NOTE for tag in specification.task.tags)
     return (SAMPLE_TAG,) if noted else ()

@@ -25,9 +25,7 @@ from aigo_bridge.dtypes import (
     SolverTrace,
 )
 from aigo_bridge.redaction.secrets import MASK
-from aigo_bridge.scoring.judges import UNEXPECTED_LABEL
-from aigo_bridge.scoring.strings import NO_CHOICE
-from aigo_bridge.templates import SampleTemplate
+from aigo_bridge.scoring.scorer import NO_CHOICE, UNEXPECTED_LABEL
 from aigo_bridge.text.plurals import plural
 from aigo_bridge.text.summaries import short
 
@@ -123,6 +121,8 @@ class Doubts:
         """
         if rule.filter.op in ("exists", "not_exists"):
             return
+        from aigo_bridge.templates import SampleTemplate
+
         for name in sorted(SampleTemplate(rule.filter.expression).reads):
             names = self.scores.get(name[1]) if name[0] == "scores" and len(name) > 2 else None
             if names and name[2] not in names and name[2].split(".")[0] not in names:

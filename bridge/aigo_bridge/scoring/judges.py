@@ -33,14 +33,11 @@ from aigo_bridge.scoring.judge_replies import (
     read_label,
     read_number,
 )
-from aigo_bridge.scoring.scorer import Score, ScoreFunction, ScorerType
+from aigo_bridge.scoring.scorer import UNEXPECTED_LABEL, Score, ScoreFunction, ScorerType
 from aigo_bridge.scoring.variables import render, variables
 from aigo_bridge.spec.scorer import ScorerSpec
 from aigo_bridge.spec.scorers import LabelerViaModelScorer, ModelAsAJudgeClassifierScorer, ModelAsAJudgeScorer
 from aigo_bridge.templates import SampleTemplate
-
-UNEXPECTED_LABEL = "unexpected_label"
-"""Metadata key of a score; true if the label is neither correct nor incorrect."""
 
 MAX_ATTEMPTS = 2
 """Calls per verdict: the first one, and one more with the reason why the first reply was unreadable."""

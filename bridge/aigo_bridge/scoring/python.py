@@ -11,22 +11,18 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from aigo_bridge.dtypes import MetricData, SolverOutput
+from aigo_bridge.dtypes import SolverOutput
 from aigo_bridge.errors import SampleError, SnippetError, Stage
 from aigo_bridge.scoring.scorer import RunContext, Score, ScorerType
 from aigo_bridge.scoring.variables import last_call
 from aigo_bridge.snippets.snippet import Snippet, has_old_scores
 from aigo_bridge.spec.scorers import PythonAllSamplesScorer, PythonScorer
-from aigo_bridge.spec.task import SystemDefinition
 from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
     from aigo_bridge.models.protocol import Models
     from aigo_bridge.plan.plan import Sample, TaskPlan
     from aigo_bridge.snippets import SnippetHost
-
-SCORER_KEY = "compute_evidence"
-"""Scorer name in engine logs for the metrics of a system task."""
 
 
 class PythonScores:
@@ -156,7 +152,7 @@ async def compute_evidence(plan: TaskPlan, host: SnippetHost) -> Score:
     Raises:
         SampleError: the snippet failed, or did not return metrics (stage `metric`).
     """
-    assert isinstance(plan.definition, SystemDefinition)
+    assert plan.definition.type == "system_task"
     snippet = Snippet(
         plan.definition.compute_evidence_snippet, "compute_evidence", "compute_evidence_snippet"
     ).at(plan.snippet_place("compute_evidence_snippet"))
@@ -181,17 +177,3 @@ async def compute_evidence(plan: TaskPlan, host: SnippetHost) -> Score:
 
 def _wrong(snippet: Snippet, message: str) -> SampleError:
     return SampleError(snippet.told(message), stage="metric", kind="InvalidEvidence")
-
-
-def metric_data(outcome: Score) -> list[MetricData]:
-    """Return the metrics of a system task in AI GO's format: one entry per metric, with its reason."""
-    reasons = outcome.metadata.get("reasons") or {}
-    return [
-        MetricData(
-            values={name: value},
-            metric_key=name,
-            metric_type="system_task",
-            **({"reason": reasons[name]} if name in reasons else {}),
-        )
-        for name, value in outcome.values.items()
-    ]

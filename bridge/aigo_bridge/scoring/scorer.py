@@ -15,6 +15,15 @@ if TYPE_CHECKING:
     from aigo_bridge.sandbox.judging import JudgingProgram
     from aigo_bridge.snippets import SnippetHost
 
+SYSTEM_SCORER = "compute_evidence"
+"""Scorer name in engine logs for the metrics of a system task."""
+
+UNEXPECTED_LABEL = "unexpected_label"
+"""Metadata key of a score; true if the label of a judge is neither correct nor incorrect."""
+
+NO_CHOICE = "ground_truth_is_choice"
+"""Metadata key of a score; false if the correct choice is missing, so that every answer is wrong."""
+
 TIME_LIMIT = 30.0
 """Maximum total seconds for code that a model wrote and its tests."""
 

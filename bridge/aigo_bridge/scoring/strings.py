@@ -17,18 +17,13 @@ from aigo_bridge.models.protocol import Models
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.process import core_command
 from aigo_bridge.scoring.likelihoods import MostLikelyChoice, preview
-from aigo_bridge.scoring.scorer import RunContext, Score, ScoreFunction, ScorerType
+from aigo_bridge.scoring.scorer import NO_CHOICE, RunContext, Score, ScoreFunction, ScorerType
 from aigo_bridge.scoring.variables import answer_text, looks_at_output, render_compared, variables
 from aigo_bridge.spec.scorers import BleuScorer, StringEqualsMCQAScorer, StringEqualsScorer
 from aigo_bridge.templates import SampleTemplate, as_list
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
-
-NO_CHOICE = "ground_truth_is_choice"
-"""Metadata key of a score; false if the correct choice is missing in the choices, so that every answer is
-wrong.
-"""
 
 
 SETTINGS: dict[str, Any] = {

@@ -14,9 +14,7 @@ __all__ = ["InOut", "Remote", "Snippet", "SnippetHost", "SnippetLimits", "run_in
 
 
 def __getattr__(name: str) -> Any:
-    """Import the names above on first use, so that a worker starts without the runner's modules, and a log
-    is read without them.
-    """
+    """Import the names above on first use: workers and readers of logs do without the runner's modules."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     modules = (import_module(f"{__name__}.{module}") for module in ("snippet", "protocol", "host"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, overload
 
 from pydantic import (
@@ -343,3 +343,24 @@ def walk(value: Any, path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
         for index, item in enumerate(value):
             if isinstance(item, dict | list):
                 yield from walk(item, (*path, index))
+
+
+# Tags of a dataset that describe its rows
+
+SAMPLE_TAG = "sample data"
+"""Tag of a dataset with made-up rows that replace the real ones."""
+SAMPLE_NOTE = "sample data, not the benchmark"
+"""Note on numbers that were computed from such rows."""
+
+ROWS_TAG = "rows of "
+"""Start of the tag that names the published rows and the result of their check."""
+
+
+def rows_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Return the dataset tags about published rows."""
+    return tuple(tag for tag in tags if tag.startswith(ROWS_TAG))
+
+
+def is_sample_data(tags: Iterable[str]) -> bool:
+    """Return whether the tags mark the rows as sample data."""
+    return any(tag.strip().lower() == SAMPLE_TAG for tag in tags)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import date, datetime
 from typing import Annotated, Any, Literal
 
@@ -22,25 +21,6 @@ from aigo_bridge.spec.base import (
 from aigo_bridge.spec.parameters import Parameter
 
 Moment = datetime | date
-
-SAMPLE_TAG = "sample data"
-"""Tag of a dataset with made-up rows that replace the real ones."""
-SAMPLE_NOTE = "sample data, not the benchmark"
-"""Note on numbers that were computed from such rows."""
-
-
-ROWS_TAG = "rows of "
-"""Start of the tag that names the published rows and the result of their check."""
-
-
-def rows_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Return the dataset tags about published rows."""
-    return tuple(tag for tag in tags if tag.startswith(ROWS_TAG))
-
-
-def is_sample_data(tags: Iterable[str]) -> bool:
-    """Return whether the tags mark the rows as sample data."""
-    return any(tag.strip().lower() == SAMPLE_TAG for tag in tags)
 
 
 class LocalSource(SpecModel):

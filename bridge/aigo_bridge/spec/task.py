@@ -14,7 +14,6 @@ from aigo_bridge.spec.base import (
     Key,
     MLTask,
     SpecModel,
-    Templated,
     TemplatedKey,
     TypeTable,
     mapping,
@@ -24,6 +23,7 @@ from aigo_bridge.spec.metric import METRICS
 from aigo_bridge.spec.parameters import Parameter
 from aigo_bridge.spec.scorers import SCORERS, Scorer
 from aigo_bridge.spec.solvers import SOLVERS, Solver
+from aigo_bridge.spec.trials import Trials
 
 SOLVER_WITHOUT_DATASET = "a task with a solver needs 'dataset', found none"
 
@@ -65,69 +65,6 @@ class ActionRuleSpec(SpecModel):
     """Keep the sample in the evidence and exclude it from every metric."""
     filter: Filter
     """Condition over `sample`, `solver_output` and `scores` (scorer key → score values)."""
-
-
-class _Aggregator(SpecModel):
-    score_name: str | None = None
-    """Name of the aggregated score; `None`: `SCORE.FUNCTION`."""
-
-
-class MeanOfTrials(_Aggregator):
-    """Mean over trials."""
-
-    function: Literal["mean"]
-
-
-class MinOfTrials(_Aggregator):
-    """Smallest value over trials."""
-
-    function: Literal["min"]
-
-
-class MaxOfTrials(_Aggregator):
-    """Largest value over trials."""
-
-    function: Literal["max"]
-
-
-class PassAtK(_Aggregator):
-    """Chance that at least one of k tries succeeds: 1 - (1 - p)^k with p the share of true trials."""
-
-    function: Literal["pass@k"]
-    k: int = Field(ge=1)
-    """Number of attempts."""
-
-
-class PassHatK(_Aggregator):
-    """Chance that all of k tries succeed: p^k with p the share of true trials."""
-
-    function: Literal["pass^k"]
-    k: int = Field(ge=1)
-    """Number of attempts."""
-
-
-Aggregator = Annotated[
-    MeanOfTrials | MinOfTrials | MaxOfTrials | PassAtK | PassHatK,
-    Field(discriminator="function"),
-]
-
-
-class ScoreOfTrials(SpecModel):
-    """How one score of the trials becomes one score of the sample."""
-
-    score_name: str
-    """Score to read in each trial."""
-    aggregator: Aggregator
-    """Function to compute."""
-
-
-class Trials(SpecModel):
-    """Each sample is solved and scored several times."""
-
-    num_trials: Templated[Annotated[int, Field(ge=1)]]
-    """Number of trials per sample."""
-    score_aggregators: tuple[ScoreOfTrials, ...] | None = None
-    """Additional aggregates; numbers and booleans always get the mean."""
 
 
 class BenchmarkDefinition(SpecModel):

@@ -62,7 +62,7 @@ def _score_of_trials(columns: ResultColumns, field: str) -> tuple[str, bool]:
     if not written:
         return field, False
     from aigo_bridge.metrics.trials import aggregated_name
-    from aigo_bridge.spec.task import ScoreOfTrials
+    from aigo_bridge.spec.trials import ScoreOfTrials
 
     for entry in written:
         aggregator = ScoreOfTrials.model_validate(entry)

@@ -15,7 +15,7 @@ from aigo_bridge.exporting import native, runtime
 from aigo_bridge.exporting.python_code import _runtime
 from aigo_bridge.metrics.trials import aggregate_trials, aggregated_name
 from aigo_bridge.scoring.strings import SETTINGS
-from aigo_bridge.spec.task import ScoreOfTrials
+from aigo_bridge.spec.trials import ScoreOfTrials
 
 ASKED: list[dict[str, Any]] = [
     {"score_name": "n", "aggregator": {"function": "mean", "score_name": "m"}},

@@ -24,7 +24,7 @@ from aigo_bridge.metrics.trials import (
     score_agreements,
 )
 from aigo_bridge.spec.metrics import Metric
-from aigo_bridge.spec.task import ScoreOfTrials
+from aigo_bridge.spec.trials import ScoreOfTrials
 
 
 def entry(function: str, score: str = "x", name: str | None = None, **fields: Any) -> ScoreOfTrials:

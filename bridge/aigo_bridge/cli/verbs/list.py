@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -14,11 +13,7 @@ from aigo_bridge.cli.tables import print_entries
 from aigo_bridge.cli.terminal import print_json, width_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from aigo_bridge.evaluation.sample_data import DefaultSampleData
-    from aigo_bridge.reading import Document
-    from aigo_bridge.spec.task import TaskSpec
+    from aigo_bridge.evaluation.shipped_tasks import ShippedTask
 
 app = typer.Typer(**VERB)
 
@@ -54,13 +49,11 @@ def list_tasks(
     if engine is not None:
         _list_benchmarks(engine, as_json=as_json)
         return
-    from aigo_bridge.evaluation.sample_data import sample_data
+    from aigo_bridge.evaluation.shipped_tasks import shipped_task
     from aigo_bridge.reading.locating import shipped_tasks
-    from aigo_bridge.spec.datasets import SAMPLE_NOTE
+    from aigo_bridge.spec.base import SAMPLE_NOTE
 
-    documents = {name: _shipped(path) for name, path in shipped_tasks().items()}
-    samples = {name: sample_data(document) for name, document in documents.items()}
-    tasks = [(name, document.spec) for name, document in documents.items()]
+    tasks = {name: shipped_task(path) for name, path in shipped_tasks().items()}
     if as_json:
         rows = [
             {
@@ -69,28 +62,23 @@ def list_tasks(
                 "display_name": task.display_name,
                 "description": task.description.strip(),
                 "tags": list(task.tags),
-                "sample_data": samples[name] is not None,
-                "full_data": list(sample.full) if (sample := samples[name]) is not None else [],
-                "parameters": [parameter.key for parameter in task.config_spec],
+                "sample_data": task.is_sample,
+                "full_data": list(task.full),
+                "parameters": list(task.parameters),
             }
-            for name, task in tasks
+            for name, task in tasks.items()
         ]
         print_json(rows)
         return
     _print_rows(
         ("task", "rows", "what it does", "config"),
         [
-            (
-                name,
-                _rows(samples[name]),
-                " ".join(task.description.split()),
-                ", ".join(parameter.key for parameter in task.config_spec),
-            )
-            for name, task in tasks
+            (name, _rows(task), " ".join(task.description.split()), ", ".join(task.parameters))
+            for name, task in tasks.items()
         ],
         piped_width=_WIDE,
     )
-    if any(samples.values()):
+    if any(task.is_sample for task in tasks.values()):
         note = (
             f"sample: {SAMPLE_NOTE}; if --full is shown, `aigo-bridge run NAME --full` uses "
             "the real rows from the Hugging Face hub"
@@ -98,26 +86,11 @@ def list_tasks(
         typer.echo(f"\n{note}")
 
 
-def _shipped(path: Path) -> Document[TaskSpec]:
-    """Return a shipped task without the checks of `validate`: only valid tasks are shipped."""
-    from pydantic import ValidationError
-
-    from aigo_bridge.reading import read
-    from aigo_bridge.reading.reader import open_document
-    from aigo_bridge.spec.task import TaskSpec
-
-    document: Document[Any] = open_document(path)[0]
-    try:
-        return replace(document, spec=TaskSpec.model_validate(document.data))
-    except ValidationError:  # A task that was edited: the reader explains the mistake.
-        return read(TaskSpec, path)
-
-
-def _rows(sample: DefaultSampleData | None) -> str:
+def _rows(task: ShippedTask) -> str:
     """Return which rows a task uses by default."""
-    if sample is None:
+    if not task.is_sample:
         return ""
-    return "sample, --full" if sample.full else "sample"
+    return "sample, --full" if task.full else "sample"
 
 
 def _list_benchmarks(engine: str, *, as_json: bool) -> None:
