@@ -7,17 +7,15 @@ lighteval is not required.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.provenance import write_import_provenance
-from aigo_bridge.errors import BridgeError, EvidenceError, MissingEngineError, UsageError
+from aigo_bridge.errors import BridgeError, EvidenceError, UsageError
 from aigo_bridge.evaluation.bridge_logs import own_report
 from aigo_bridge.evaluation.writing import write_result
-from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.log_import import (
     UNMAPPED,
     Damage,
@@ -27,11 +25,16 @@ from aigo_bridge.importing.log_import import (
     not_recomputed,
     unmapped,
 )
-from aigo_bridge.process import no_collections
+from aigo_bridge.importing.results import (
+    MALFORMED,
+    import_each,
+    nothing_imported,
+    refuse_parquet,
+    shortened,
+    write_result_log,
+)
 from aigo_bridge.process.pool import Worker
 from aigo_bridge.redaction.redactor import Redactor
-from aigo_bridge.results.log_files import open_for_replacing
-from aigo_bridge.results.writing import DocumentWriter
 from aigo_bridge.text.json_text import dumps
 from aigo_lighteval.importing.frame import frame_of, functions_of
 from aigo_lighteval.importing.header import Header, own_part, plain_name, read_header
@@ -40,9 +43,6 @@ from aigo_lighteval.importing.rows import PromptSettings
 from aigo_lighteval.importing.samples import DocumentMapper
 from aigo_lighteval.running.evidence import BLOCK, read
 from aigo_lighteval.versions import require_parquet
-
-_LONGEST_STEM = 150
-"""Maximum bytes of a file name without its suffix."""
 
 
 def run_import(
@@ -54,34 +54,16 @@ def run_import(
         UsageError: a location does not contain results, or an option is wrong or not supported here.
         MissingEngineError: details cannot be read here. Runs without details are imported.
     """
-    if options.output_format == "parquet":
-        raise UsageError(
-            f"{', '.join(locations)}: found --format parquet, expected json, json.gz or "
-            "json.zst for lighteval results (to write tables of a result log: `aigo-bridge "
-            "import RESULT --format parquet`)",
-            code=Code.WRONG_OPTION,
-        )
+    refuse_parquet("lighteval results", locations, options)
     options.redaction()
-    runs = find_runs(locations)
-    out.mkdir(parents=True, exist_ok=True)
-    taken: set[str] = set()
-    worst = 0
-    unread: list[MissingEngineError] = []
     with Worker() as worker:
-        for run in runs:
-            try:
-                if run.details:
-                    require_parquet(run.location)
-            except MissingEngineError as error:
-                unread.append(error)
-                continue
-            for report in _contained(run, import_run(run, out, options, taken, worker)):
-                tell(report)
-                worst = max(worst, report.exit_code)
-    if unread:
-        more = f" (and {len(unread) - 1} more)" if len(unread) > 1 else ""
-        raise MissingEngineError(f"{unread[0]}{more}")
-    return worst
+        return import_each(
+            find_runs(locations),
+            out,
+            tell,
+            imported=lambda run, taken: import_run(run, out, options, taken, worker),
+            subject="the results",
+        )
 
 
 class LightevalLogs:
@@ -92,16 +74,6 @@ class LightevalLogs:
     files = staticmethod(result_files)
     parts = staticmethod(run_files)
     import_logs = staticmethod(run_import)
-
-
-def _contained(run: RunFiles, reports: Iterator[ImportReport]) -> Iterator[ImportReport]:
-    try:
-        yield from reports
-    except (UsageError, MissingEngineError):
-        raise
-    except Exception as error:  # noqa: BLE001  # a damaged run must not stop the import of other runs
-        reason = str(error) if isinstance(error, BridgeError) else unmapped("the results", error)
-        yield _nothing(run, [Damage(run.location, None, reason, UNMAPPED)])
 
 
 def import_run(
@@ -115,7 +87,12 @@ def import_run(
         options: import options.
         taken: names of files written so far. The run's files are added.
         worker: process that reads the footers of details.
+
+    Raises:
+        MissingEngineError: the details cannot be read here.
     """
+    if run.details:
+        require_parquet(run.location)
     header, damage, secrets = Header(), list[Damage](), options.redaction()
     if run.results is None:
         damage.append(Damage(run.location, None, "no results file: metrics and configuration are unknown"))
@@ -140,12 +117,14 @@ def import_run(
         reason = "the configuration is too large to copy into the result of every task (bound 'growth')"
         damage.append(Damage(run.location, None, reason))
     if not tasks:
-        yield _nothing(run, damage or [Damage(run.location, None, "the results have no task")])
+        yield nothing_imported(
+            run.location, damage or [Damage(run.location, None, "the results have no task")]
+        )
     for task, details in tasks:
         # Secrets in the results file count as found in every task's part of it.
         own_secrets = options.redaction()
         own_secrets.found.update(secrets.found)
-        stem = options.stem(_shortened(f"{task}_{run.date}" if run.date else task), taken, "task")
+        stem = options.stem(shortened(f"{task}_{run.date}" if run.date else task), taken, "task")
         try:
             yield _write_task(run, header, task, details, out / stem, options, own_secrets, damage, worker)
         except OSError as error:
@@ -195,30 +174,14 @@ def _import_own(location: str, out: Path, options: ImportOptions, taken: set[str
             own_plan = options.recompute(evidence.plan)
         except EvidenceError as error:
             return not_recomputed(location, str(error))
-    stem = options.stem(_shortened(path.name.removesuffix(".json")), taken, "run")
+    stem = options.stem(shortened(path.name.removesuffix(".json")), taken, "run")
     target = out / f"{stem}.tasklog.{options.output_format}"
     written = write_result(evidence, target, engine="lighteval", own=own_plan)
     report = own_report(location, target, evidence, written)
     return write_import_provenance(report, "lighteval", list(map(str, log_files(path))), options)
 
 
-def _nothing(run: RunFiles, damage: list[Damage]) -> ImportReport:
-    return ImportReport(run.location, damage=tuple(damage), exit_code=ExitCode.PARTIAL, reason=str(damage[0]))
-
-
-def _shortened(name: str) -> str:
-    """Shorten a name so that the file system accepts it with every suffix."""
-    data = re.sub(r"\s+", " ", name).encode("utf-8", "replace")
-    return data[:_LONGEST_STEM].decode("utf-8", "ignore")
-
-
 # Import of one task
-
-
-MALFORMED = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
-"""Errors that code for well-formed rows raises for malformed ones."""
-_MANY = 64
-"""Number of samples that are written together."""
 
 Samples = Callable[[DocumentMapper, list[Damage]], Iterator[bytes]]
 """Callable that yields a task's mapped documents as JSON, and adds unreadable ones to the damage."""
@@ -241,12 +204,11 @@ def _write_task(
     where = f"{run.location}: {task}"
 
     def samples(mapper: DocumentMapper, damage: list[Damage]) -> Iterator[bytes]:
-        """Yield the documents as JSON, several at a time. Damage skips a document or ends the iteration."""
+        """Yield the documents as JSON. Damage skips a document or ends the iteration."""
         if details is None:
             damage.append(Damage(where, None, "no details: lighteval writes them with --save-details only"))
             return
         num_damage = len(damage)
-        pending: list[bytes] = []
         try:
             require_parquet(details)
             from aigo_lighteval.importing.details import Details
@@ -254,19 +216,14 @@ def _write_task(
             rows = Details(details, options.bounds, damage.append, worker)
             for document in rows.documents():
                 try:
-                    pending.append(dumps(mapper.sample(document)))
+                    yield dumps(mapper.sample(document))
                 except MALFORMED as error:
                     place = f"{details}: document {document.sample_id}"
                     damage.append(Damage(place, None, unmapped("the document", error), UNMAPPED))
-                if len(pending) == _MANY:
-                    yield redaction.joined(pending)
-                    pending = []
             if rows.renamed:
                 mapper.loss.changed["document with a duplicate id: numbered"] += rows.renamed
         except EvidenceError as error:
             damage.append(Damage(details, None, str(error)))
-        if pending:
-            yield redaction.joined(pending)
         if len(damage) == num_damage:
             results, declared = own_part(header.results, task), own_part(header.tasks, task)
             reasons = mapper.scores.disagreements(results, functions_of(declared))
@@ -319,30 +276,26 @@ def write_documents(
         options=options,
         loss=loss,
     )
-    totals = mapper.totals
-    output = target.with_name(f"{target.name}.tasklog.{options.output_format}")
-    with open_for_replacing(output, clean=clean) as file, no_collections():
-        writer = DocumentWriter(file)
-        unread = len(damage)
-        for text in samples(mapper, damage):
-            writer.sample(text)
-        frame = frame_of(run, header, task, totals, mapper.scores.names, damage, loss)
+    num_damage = len(damage)
+
+    def frame() -> dict[str, Any]:
+        frame = frame_of(run, header, task, mapper.totals, mapper.scores.names, damage, loss)
         amend(frame)
-        evidence = frame.pop("evidence")
-        if not writer.num_samples:
-            evidence = {"samples": [] if len(damage) == unread else None, **evidence}
-        writer.finish(*(redaction.joined([dumps(part)]) for part in (evidence, frame)))
-    return ImportReport(
-        log=f"{run.location} ({task})",
-        output=output,
-        loss_file=target.with_name(f"{target.name}.loss.json"),
-        status=frame["status"],
-        samples=totals.samples,
-        trials=totals.trials,
-        failed=totals.failed,
-        damage=tuple(damage),
+        if not mapper.totals.samples and len(damage) == num_damage:
+            frame["evidence"]["samples"] = []
+        return frame
+
+    return write_result_log(
+        f"{run.location} ({task})",
+        target,
+        samples(mapper, damage),
+        frame,
+        totals=mapper.totals,
+        damage=damage,
         loss=loss,
-        redacted=redaction.found,
+        options=options,
+        redaction=redaction,
+        clean=clean,
     )
 
 

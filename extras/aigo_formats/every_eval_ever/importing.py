@@ -17,7 +17,6 @@ from aigo_bridge.access.file_kinds import eee_kind, remote_errors
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.provenance import write_import_provenance
 from aigo_bridge.errors import EvidenceError, UsageError
-from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.log_import import (
     Damage,
     ImportOptions,
@@ -26,20 +25,21 @@ from aigo_bridge.importing.log_import import (
     not_recomputed,
 )
 from aigo_bridge.importing.places import FileLocation
-from aigo_bridge.process import no_collections
+from aigo_bridge.importing.results import (
+    MALFORMED,
+    import_each,
+    nothing_imported,
+    refuse_parquet,
+    shortened,
+    write_result_log,
+)
 from aigo_bridge.redaction.redactor import Redactor
-from aigo_bridge.results.log_files import open_for_replacing
-from aigo_bridge.results.writing import DocumentWriter
 from aigo_bridge.text.json_text import dumps
 from aigo_formats.every_eval_ever.conversations import InstanceMapper
 from aigo_formats.every_eval_ever.records import ENGINE, AggregateRecord, frame_of, read_record
-from aigo_formats.importing import import_each, refuse_parquet, unmapped_damage
 from aigo_formats.lines import line_at, numbered_lines, object_of
 
-MALFORMED = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
-"""Errors that code for well-formed instances raises for malformed ones."""
 _INSTANCES = "_samples.jsonl"
-_LONGEST_STEM = 150
 _Index = dict[str, dict[str, list[tuple[int, int]]]]
 """Line offsets and line numbers of instances, by evaluation and sample."""
 
@@ -99,7 +99,6 @@ class EveryEvalEver:
             out,
             tell,
             imported=lambda pair, taken: _import_pair(pair, out, options, taken),
-            lost=lambda pair, reason: _nothing(pair, unmapped_damage(pair.location, reason)),
             subject="the record",
         )
 
@@ -150,10 +149,6 @@ def _kind(place: FileLocation, path: str, *, named: bool) -> str | None:
     return eee_kind(place.head(path))
 
 
-def _nothing(pair: RecordWithInstances, damage: Damage) -> ImportReport:
-    return ImportReport(pair.location, damage=(damage,), exit_code=ExitCode.PARTIAL, reason=str(damage))
-
-
 def _import_pair(
     pair: RecordWithInstances, out: Path, options: ImportOptions, taken: set[str]
 ) -> Iterator[ImportReport]:
@@ -171,24 +166,19 @@ def _import_pair(
     index = _index(pair, record, options, damage)
     names = list(dict.fromkeys([*(number.evaluation for number in record.numbers), *index]))
     if not names:
-        yield _nothing(
-            pair, damage[0] if damage else Damage(pair.location, None, "the record has no evaluation")
+        yield nothing_imported(
+            pair.location, damage[:1] or [Damage(pair.location, None, "the record has no evaluation")]
         )
     stem = re.sub(r".*[/\\]", "", pair.location).removesuffix(_INSTANCES).removesuffix(".json")
     for name in names:
         redaction = options.redaction()
         redaction.found.update(secrets.found)
-        target = out / options.stem(_shortened(f"{name}_{stem}"), taken, "record")
+        target = out / options.stem(shortened(f"{name}_{stem}", keep_end=True), taken, "record")
         try:
             report = _write(pair, record, name, index.get(name, {}), target, options, redaction, damage)
         except OSError as error:
             raise UsageError(f"cannot write to {str(out)!r}: {error}", code=Code.UNUSABLE_OUTPUT) from error
         yield report
-
-
-def _shortened(name: str) -> str:
-    data = re.sub(r"\s+", " ", name).encode("utf-8", "replace")
-    return data[-_LONGEST_STEM:].decode("utf-8", "ignore")
 
 
 def _index(
@@ -259,7 +249,7 @@ def _samples(
                     object_of(line_at(file, start, options.bounds), location, options.bounds)
                     for start, _ in lines
                 ]
-                yield redaction.joined([dumps(mapper.sample(sample_id, instances))])
+                yield dumps(mapper.sample(sample_id, instances))
             except MALFORMED as error:
                 reason = redaction.text(f"malformed: {error}")
                 damage.append(Damage(f"{location}: sample {sample_id}", lines[0][0], reason))
@@ -281,27 +271,16 @@ def _write(
     mapper = InstanceMapper(
         name, pair.instances or "", str(model) if model else None, record.numbers, options, loss
     )
-    output = target.with_name(f"{target.name}.tasklog.{options.output_format}")
-    with open_for_replacing(output, clean=False) as file, no_collections():
-        writer = DocumentWriter(file)
-        for text in _samples(pair.instances, samples, mapper, options, redaction, damage):
-            writer.sample(text)
-        frame = frame_of(record, name, (mapper.samples, mapper.failed), damage, loss)
-        evidence = frame.pop("evidence")
-        if not writer.num_samples:
-            evidence = {"samples": None, **evidence}
-        writer.finish(*(redaction.joined([dumps(part)]) for part in (evidence, frame)))
-    report = ImportReport(
-        log=f"{pair.location} ({name})",
-        output=output,
-        loss_file=target.with_name(f"{target.name}.loss.json"),
-        status=frame["status"],
-        samples=mapper.samples,
-        trials=mapper.trials,
-        failed=mapper.failed,
-        damage=tuple(damage),
+    report = write_result_log(
+        f"{pair.location} ({name})",
+        target,
+        _samples(pair.instances, samples, mapper, options, redaction, damage),
+        lambda: frame_of(record, name, (mapper.samples, mapper.failed), damage, loss),
+        totals=mapper,
+        damage=damage,
         loss=loss,
-        redacted=redaction.found,
+        options=options,
+        redaction=redaction,
     ).with_exit_code(options.max_loss)
     report.write_loss()
     return write_import_provenance(report, ENGINE, [pair.aggregate, pair.instances], options)

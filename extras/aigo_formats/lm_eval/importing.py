@@ -6,15 +6,14 @@ are averages over tasks. They are stored in the results of their tasks.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.provenance import write_import_provenance
 from aigo_bridge.errors import EvidenceError, UsageError
-from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.log_import import (
     Damage,
     ImportOptions,
@@ -22,26 +21,24 @@ from aigo_bridge.importing.log_import import (
     LossReport,
     not_recomputed,
 )
-from aigo_bridge.process import no_collections
+from aigo_bridge.importing.results import (
+    MALFORMED,
+    import_each,
+    nothing_imported,
+    refuse_parquet,
+    shortened,
+    write_result_log,
+)
 from aigo_bridge.redaction.redactor import Redactor
-from aigo_bridge.results.log_files import open_for_replacing
-from aigo_bridge.results.writing import DocumentWriter
 from aigo_bridge.text.json_text import dumps
 from aigo_bridge.text.plurals import plural
-from aigo_formats.importing import import_each, refuse_parquet, unmapped_damage
 from aigo_formats.lm_eval.frame import ENGINE, filters_of, frame_of
 from aigo_formats.lm_eval.header import HarnessHeader, read_header
 from aigo_formats.lm_eval.locate import HarnessFiles, eval_files, find_runs, run_files
 from aigo_formats.lm_eval.rows import SamplesFile
 from aigo_formats.lm_eval.samples import HarnessMapper
 
-MALFORMED = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
-"""Errors that code for well-formed samples raises for malformed ones."""
 NO_SAMPLES = "metrics only: releases of the harness before 0.4 do not write samples"
-_LONGEST_STEM = 150
-"""Maximum bytes of a file name without its suffix."""
-_MANY = 64
-"""Number of samples that are written together."""
 
 
 class LmEvalResults:
@@ -76,7 +73,6 @@ class LmEvalResults:
             out,
             tell,
             imported=lambda run, taken: import_run(run, out, options, taken),
-            lost=lambda run, reason: _nothing(run, [unmapped_damage(run.location, reason)]),
             subject="the results",
         )
 
@@ -105,12 +101,14 @@ def import_run(
             damage.append(Damage(run.results, None, str(error)))
     tasks = _tasks(run, header)
     if not tasks:
-        yield _nothing(run, damage or [Damage(run.location, None, "the results have no task")])
+        yield nothing_imported(
+            run.location, damage or [Damage(run.location, None, "the results have no task")]
+        )
     for task, samples in tasks:
         # Secrets in the results file count as found in every task's part of it.
         own_secrets = options.redaction()
         own_secrets.found.update(secrets.found)
-        stem = options.stem(_shortened(f"{task}_{run.date}" if run.date else task), taken, "task")
+        stem = options.stem(shortened(f"{task}_{run.date}" if run.date else task), taken, "task")
         try:
             yield _write_task(run, header, task, samples, out / stem, options, own_secrets, damage)
         except OSError as error:
@@ -129,16 +127,6 @@ def _tasks(run: HarnessFiles, header: HarnessHeader) -> list[tuple[str, str | No
         return tasks
     named = {run.samples[name] for name in run.only if name in run.samples}
     return [(task, path) for task, path in tasks if path in named]
-
-
-def _nothing(run: HarnessFiles, damage: list[Damage]) -> ImportReport:
-    return ImportReport(run.location, damage=tuple(damage), exit_code=ExitCode.PARTIAL, reason=str(damage[0]))
-
-
-def _shortened(name: str) -> str:
-    """Shorten a name so that the file system accepts it with every suffix."""
-    data = re.sub(r"\s+", " ", name).encode("utf-8", "replace")
-    return data[:_LONGEST_STEM].decode("utf-8", "ignore")
 
 
 def _write_task(
@@ -160,29 +148,20 @@ def _write_task(
         options=options,
         loss=loss,
     )
-    output = target.with_name(f"{target.name}.tasklog.{options.output_format}")
-    with open_for_replacing(output, clean=False) as file, no_collections():
-        writer = DocumentWriter(file)
-        for text in _samples(run, header, task, location, mapper, options, redaction, damage):
-            writer.sample(text)
-        frame = frame_of(run, header, task, mapper.totals, mapper.scores.names, damage, loss, options.bounds)
-        evidence = frame.pop("evidence")
-        if not writer.num_samples:
-            evidence = {"samples": None, **evidence}
-        writer.finish(*(redaction.joined([dumps(part)]) for part in (evidence, frame)))
-    report = ImportReport(
-        log=f"{run.location} ({task})",
-        output=output,
-        loss_file=target.with_name(f"{target.name}.loss.json"),
-        status=frame["status"],
-        samples=mapper.totals.samples,
-        trials=mapper.totals.trials,
-        failed=mapper.totals.failed,
-        damage=tuple(damage),
+    report = write_result_log(
+        f"{run.location} ({task})",
+        target,
+        _samples(run, header, task, location, mapper, options, redaction, damage),
+        lambda: frame_of(run, header, task, mapper.totals, mapper.scores.names, damage, loss, options.bounds),
+        totals=mapper.totals,
+        damage=damage,
         loss=loss,
-        redacted=redaction.found,
-        notes=(NO_SAMPLES,) if location is None and header.is_old else (),
-    ).with_exit_code(options.max_loss)
+        options=options,
+        redaction=redaction,
+    )
+    if location is None and header.is_old:
+        report = replace(report, notes=(NO_SAMPLES,))
+    report = report.with_exit_code(options.max_loss)
     report.write_loss()
     return write_import_provenance(report, ENGINE, [run.results, location], options)
 
@@ -197,7 +176,7 @@ def _samples(
     redaction: Redactor,
     damage: list[Damage],
 ) -> Iterator[bytes]:
-    """Yield the documents as JSON, several at a time. Damage skips a document or ends the iteration."""
+    """Yield the documents as JSON. Damage skips a document or ends the iteration."""
     where = f"{run.location}: {task}"
     if location is None and header.is_old:
         return
@@ -205,7 +184,6 @@ def _samples(
         damage.append(Damage(where, None, "no samples: the harness only writes them with --log_samples"))
         return
     num_damage = len(damage)
-    pending: list[bytes] = []
     file = SamplesFile(location, filters_of(header.config(task)), options.bounds, damage.append)
     try:
         for document in file.documents():
@@ -213,17 +191,12 @@ def _samples(
                 damage.append(Damage(location, None, "the rest is not read (bound 'damaged')"))
                 break
             try:
-                pending.append(dumps(mapper.sample(document)))
+                yield dumps(mapper.sample(document))
             except MALFORMED as error:
                 place = f"{location}: document {document.sample_id}"
                 damage.append(Damage(place, None, redaction.text(f"malformed: {error}")))
-            if len(pending) == _MANY:
-                yield redaction.joined(pending)
-                pending = []
     except EvidenceError as error:
         damage.append(Damage(location, None, str(error)))
-    if pending:
-        yield redaction.joined(pending)
     if file.renamed:
         mapper.loss.changed["document with a duplicate id: numbered"] += file.renamed
     if len(damage) == num_damage and run.results is not None:

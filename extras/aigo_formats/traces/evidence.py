@@ -11,12 +11,10 @@ from typing import Any
 from aigo_bridge.access.file_kinds import expanded
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, UsageError
-from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.log_import import Damage, ImportOptions, ImportReport, LossReport
 from aigo_bridge.importing.result_header import ImportedTask, result_header
-from aigo_bridge.results.log_files import open_for_replacing
+from aigo_bridge.importing.results import nothing_imported, write_result_log
 from aigo_bridge.results.specification import dataset_entity
-from aigo_bridge.results.writing import DocumentWriter
 from aigo_bridge.text.json_text import dumps, key_of
 from aigo_formats.traces.documents import ReadContext
 from aigo_formats.traces.sources import SOURCES, read_traces, row_of, source_of
@@ -74,47 +72,39 @@ def _import(location: Path, source: str, target: Path, options: ImportOptions) -
     reading = ReadContext(
         bounds=options.bounds, redaction=options.redaction(), all_events=options.events == "all"
     )
-    output = target.with_name(f"{target.name}.tasklog.{options.output_format}")
     totals = _Totals()
     try:
         traces = read_traces(location, source, reading)
         # Read the first trace before writing, so that a wrong source does not create a file.
         beginning = list(itertools.islice(traces, 1))
     except EvidenceError as error:
-        return _nothing(str(location), [Damage("", None, str(error))])
+        return nothing_imported(str(location), [Damage("", None, str(error))])
     if not beginning:
         other = source_of(location) if location.is_file() else None
         if other is not None and other.name != source:
             reason = f"expected {SOURCES[source].expected}, found {other.expected}: --from {other.name}"
-            return _nothing(str(location), [Damage("", None, reason)])
+            return nothing_imported(str(location), [Damage("", None, reason)])
         damage = reading.damage or [Damage("", None, f"no traces: expected {SOURCES[source].expected}")]
-        return _nothing(str(location), damage)
-    with open_for_replacing(output, clean=False) as file:
-        writer = DocumentWriter(file)
+        return nothing_imported(str(location), damage)
+
+    def samples() -> Iterator[bytes]:
         try:
             for trace in itertools.chain(beginning, traces):
-                writer.sample(dumps(totals.sample(_kept(trace, options, reading.loss), location)))
+                yield dumps(totals.sample(_kept(trace, options, reading.loss), location))
         except EvidenceError as error:
             reading.damage.append(Damage("", None, str(error)))
-        frame = _frame(target.name, source, location, totals, reading.damage)
-        evidence = frame.pop("evidence")
-        writer.finish(dumps(evidence), dumps(frame))
-    return ImportReport(
-        log=str(location),
-        output=output,
-        loss_file=target.with_name(f"{target.name}.loss.json"),
-        status=frame["status"],
-        samples=totals.samples,
-        trials=totals.samples,
-        failed=totals.failed,
-        damage=tuple(reading.damage),
+
+    return write_result_log(
+        str(location),
+        target,
+        samples(),
+        lambda: _frame(target.name, source, location, totals, reading.damage),
+        totals=totals,
+        damage=reading.damage,
         loss=reading.loss,
-        redacted=reading.redaction.found,
+        options=options,
+        redaction=reading.redaction,
     )
-
-
-def _nothing(location: str, damage: list[Damage]) -> ImportReport:
-    return ImportReport(location, damage=tuple(damage), exit_code=ExitCode.PARTIAL, reason=str(damage[0]))
 
 
 def _kept(trace: dict[str, Any], options: ImportOptions, loss: LossReport) -> dict[str, Any]:
@@ -135,6 +125,7 @@ class _Totals:
 
     def __init__(self) -> None:
         self.samples = 0
+        self.trials = 0
         self.failed = 0
         self.times: list[str] = []
         self._ids: set[str] = set()
@@ -149,6 +140,7 @@ class _Totals:
             self.failed += 1
             errors.append({"error_type": FAILED_TRACE, "message": str(row["error"]), "stage": "solver"})
         self.samples += 1
+        self.trials += 1
         if row["date"] is not None:
             self.times.append(row["date"])
         answer = row["output"]
