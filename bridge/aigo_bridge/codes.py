@@ -13,7 +13,7 @@ from enum import StrEnum
 class Code(StrEnum):
     """Kinds of mistakes, in families."""
 
-    # Not of aigo-bridge
+    # Errors of plug-ins
     UNCODED = "AB000"
 
     # Reading files

@@ -151,7 +151,7 @@ class ModelSlots:
         self._give()
 
     def forget(self, holder: str) -> None:
-        """Free all places of a holder that has left."""
+        """Free all places of a holder that has ended."""
         held = {**self._held, **{token: who for token, (who, _) in self._waiting.items()}}
         for token in [token for token, who in held.items() if who == holder]:
             self.free(token)

@@ -55,7 +55,7 @@ def locate(
             break
         key_node, node = entry
     if line is not None and isinstance(node, ScalarNode):
-        return _inside(node, texts, line, column or 1)
+        return _inside(node, texts, line, column)
     mark = (key_node if key and key_node is not None else node).start_mark
     return place_at(mark.name, mark.line + 1, mark.column + 1, texts)
 
@@ -72,17 +72,21 @@ def _lines(text: str) -> tuple[str, ...]:
     return tuple(text.split("\n"))
 
 
-def _inside(node: ScalarNode, texts: Mapping[str, str], line: int, column: int) -> SourcePosition:
+def _inside(node: ScalarNode, texts: Mapping[str, str], line: int, column: int | None) -> SourcePosition:
+    """Return the position of a line and column; without a column, of the first visible character."""
     if isinstance(node, IncludedNode):
         text = texts.get(node.file, "")
         indent = len(text) - len(text.lstrip()) - (text[: len(text) - len(text.lstrip())].rfind("\n") + 1)
-        return place_at(node.file, node.skipped_lines + line, column + (indent if line == 1 else 0), texts)
+        return place_at(
+            node.file, node.skipped_lines + line, (column or 1) + (indent if line == 1 else 0), texts
+        )
     source = texts.get(node.start_mark.name)
     if source is None:
         return place_at(node.start_mark.name, node.start_mark.line + 1, node.start_mark.column + 1, texts)
     rows = node.value.split("\n")
-    preceding = "\n".join(rows[: line - 1]) + rows[min(line, len(rows)) - 1][: column - 1]
     row = rows[min(line, len(rows)) - 1]
+    column = column or len(row) - len(row.lstrip()) + 1
+    preceding = "\n".join(rows[: line - 1]) + row[: column - 1]
     stands_on_ink = column <= len(row) and not row[column - 1].isspace()
     at = _source_offset(source, node, len(_INK.findall(preceding)), stands_on_ink)
     return place_at(

@@ -45,6 +45,14 @@ def test_position_in_a_text_is_found_in_every_yaml_style(style: str, tmp_path: P
     assert place.source_line[place.column - 1] == "X"
 
 
+@pytest.mark.parametrize("style", [">", "|"])
+def test_line_without_a_column_is_found_in_an_indented_text(style: str, tmp_path: Path) -> None:
+    text = f"{HEAD}long_description: {style}\n  {{\n    first,\n    X here\n  }}\n{TAIL}"
+    (tmp_path / "t.yaml").write_text(text, encoding="utf-8")
+    place = read(TaskSpec, tmp_path / "t.yaml").locate(("long_description",), line=3)
+    assert (place.column, place.source_line) == (5, "    X here")
+
+
 def test_position_in_an_included_text_counts_stripped_lines(tmp_path: Path) -> None:
     (tmp_path / "x.md").write_text("\n\n   first\nsecond X\n\n", encoding="utf-8")
     (tmp_path / "t.yaml").write_text(f"{HEAD}long_description: !include x.md\n{TAIL}", encoding="utf-8")
