@@ -16,6 +16,7 @@ from aigo_bridge.cli.options import (
     DatasetOption,
     EnvOption,
     NetworkOption,
+    NumSamplesOption,
     RootOption,
 )
 
@@ -58,17 +59,7 @@ class ExportVerbOptions:
     ] = False
     config: ConfigOption = None
     dataset: DatasetOption = None
-    num_samples: Annotated[
-        int | None,
-        typer.Option(
-            "--num-samples",
-            "-n",
-            "--limit",
-            min=1,
-            metavar="N",
-            help="Number of samples to export. [default: all]",
-        ),
-    ] = None
+    num_samples: NumSamplesOption = None
     subsampling: Annotated[
         str,
         typer.Option(

@@ -88,6 +88,11 @@ class VerbCommand(TyperCommand):
             with load_hook("addresses", CommandAddresses).local(ctx, ctx.meta[TYPED]), reported():
                 return super().invoke(ctx)
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage line. Typer puts names of arguments in braces."""
+        arguments = [each for each in self.get_params(ctx) if each.param_type_name == "argument"]
+        return [str(self.options_metavar), *map(_spelling, arguments)]
+
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Write the description and the examples."""
         super().format_help_text(ctx, formatter)
@@ -101,6 +106,8 @@ class VerbCommand(TyperCommand):
         rows: dict[str, dict[str, tuple[str, str]]] = {"argument": {}, "option": {}}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
+            if record is not None and parameter.param_type_name == "argument":
+                record = (_spelling(parameter), record[1])  # Typer adds the Python type
             if record is not None:
                 rows[parameter.param_type_name][str(parameter.name)] = record
         options = rows["option"]
@@ -121,6 +128,10 @@ class VerbCommand(TyperCommand):
         if self.exit_codes:
             with formatter.section("Exit codes"):
                 formatter.write_dl(list(self.exit_codes.items()))
+
+
+def _spelling(argument: Any) -> str:
+    return str(argument.metavar or argument.name.upper())
 
 
 def _texts(value: Any) -> list[str]:
@@ -195,10 +206,30 @@ def refuse_options(options: object, names: Iterable[str], reason: str) -> None:
 
 # Tasks
 
+TaskArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TASK",
+        help="Task file (YAML or JSONL task records), shipped task (aigo_tasks/gsm8k), "
+        "run file (all its specifications), or RUN_FILE#SPECIFICATION.",
+    ),
+]
+
+ModelMapOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model-map",
+        metavar="KEY=MODEL",
+        help="Model to use for an AI GO model key, e.g. judge=openai/gpt-4.1-mini. Repeatable.",
+    ),
+]
+
 ConfigOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--config", metavar="KEY=VALUE", help="Value of a task parameter, e.g. language=de. Repeatable."
+        "--config",
+        metavar="KEY=VALUE",
+        help="Value of a parameter of the task or run file, e.g. language=de. Repeatable.",
     ),
 ]
 
@@ -207,7 +238,69 @@ DatasetOption = Annotated[
     typer.Option(
         "--dataset",
         metavar="KEY=FILE",
-        help="File for a dataset key: rows or dataset YAML, e.g. capitals=rows.csv. Repeatable.",
+        help="File for a dataset key: rows (JSONL, CSV …) or dataset YAML, e.g. capitals=rows.csv. "
+        "Repeatable.",
+    ),
+]
+
+FullOption = Annotated[
+    bool,
+    typer.Option(
+        "--full",
+        help="Use the real rows from the Hugging Face hub instead of the sample rows of a shipped task.",
+    ),
+]
+
+TaskArgOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--task-arg",
+        "-T",
+        metavar="NAME=VALUE",
+        help="Parameter of an engine's benchmark, e.g. subset=easy. Repeatable.",
+    ),
+]
+
+DataDirOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        metavar="DIR",
+        help="Folder with local rows instead of those on a hub: DIR/<split>.jsonl, .parquet or .csv.",
+    ),
+]
+
+CustomTasksOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--custom-tasks", metavar="FILE", help="Python file with your own lighteval tasks (TASKS_TABLE)."
+    ),
+]
+
+NumSamplesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--num-samples", "-n", "--limit", min=1, metavar="N", help="Number of samples. [default: all]"
+    ),
+]
+
+SubsamplingOption = Annotated[
+    str | None,
+    typer.Option(
+        "--subsampling",
+        metavar="head|random",
+        help="How to choose these samples: the first ones, or a fixed random choice. [default: head]",
+    ),
+]
+
+NumTrialsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--num-trials",
+        "--epochs",
+        min=1,
+        metavar="N",
+        help="Number of times to solve and score each sample.",
     ),
 ]
 
@@ -223,6 +316,11 @@ RootOption = Annotated[
 BadTasksOption = Annotated[
     bool,
     typer.Option("--allow-bad-tasks", help="Skip invalid task records of a JSONL file."),
+]
+
+MaxConnectionsOption = Annotated[
+    int | None,
+    typer.Option("--max-connections", min=1, metavar="N", help="Maximum number of concurrent model calls."),
 ]
 
 SamplesAtATimeOption = Annotated[

@@ -15,12 +15,23 @@ from aigo_bridge.cli.options import (
     AllowOption,
     AllowUrlOption,
     BadTasksOption,
+    ConfigOption,
+    CustomTasksOption,
+    DataDirOption,
+    DatasetOption,
     EnvOption,
+    FullOption,
     JsonOption,
+    MaxConnectionsOption,
+    ModelMapOption,
     NetworkOption,
+    NumSamplesOption,
+    NumTrialsOption,
     RootOption,
     SamplesAtATimeOption,
     SnippetsOption,
+    SubsamplingOption,
+    TaskArgOption,
     refuse_options,
 )
 from aigo_bridge.codes import Code
@@ -102,24 +113,8 @@ class RunOptions(ClusterOptions):
             "scripted/FILE. Several models each run in DIR/<model> and are compared.",
         ),
     ] = None
-    model_map: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model-map",
-            metavar="KEY=MODEL",
-            help="Model to use for an AI GO model key of the task, e.g. judge=openai/gpt-4.1-mini. "
-            "Repeatable.",
-        ),
-    ] = None
-    config: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--config",
-            metavar="KEY=VALUE",
-            help="Value of a task parameter, or of a parameter of the run file, e.g. language=de. "
-            "Repeatable.",
-        ),
-    ] = None
+    model_map: ModelMapOption = None
+    config: ConfigOption = None
     vary: Annotated[
         list[str] | None,
         typer.Option(
@@ -129,68 +124,14 @@ class RunOptions(ClusterOptions):
             "results. The name of a text file (.md, .txt …) means its text. Repeatable.",
         ),
     ] = None
-    dataset: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--dataset",
-            metavar="KEY=FILE",
-            help="File for a dataset key: rows (JSONL, CSV …) or dataset YAML, e.g. capitals=rows.csv. "
-            "Repeatable.",
-        ),
-    ] = None
-    full: Annotated[
-        bool,
-        typer.Option(
-            "--full",
-            help="Use the real rows from the Hugging Face hub instead of the sample rows of a shipped task.",
-        ),
-    ] = False
-    task_args: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--task-arg",
-            "-T",
-            metavar="NAME=VALUE",
-            help="Parameter of an engine's benchmark. Repeatable.",
-        ),
-    ] = None
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(
-            "--data-dir",
-            metavar="DIR",
-            help="Folder with local rows instead of those on a hub: DIR/<split>.jsonl, .parquet or "
-            ".csv. For lighteval tasks and for --full.",
-        ),
-    ] = None
-    custom_tasks: Annotated[
-        Path | None,
-        typer.Option(
-            "--custom-tasks", metavar="FILE", help="Python file with your own lighteval tasks (TASKS_TABLE)."
-        ),
-    ] = None
-    num_samples: Annotated[
-        int | None,
-        typer.Option("--num-samples", "-n", "--limit", min=1, metavar="N", help="Number of samples to run."),
-    ] = None
-    subsampling: Annotated[
-        str | None,
-        typer.Option(
-            "--subsampling",
-            metavar="head|random",
-            help="How to choose these samples: the first ones, or a fixed random choice. [default: head]",
-        ),
-    ] = None
-    num_trials: Annotated[
-        int | None,
-        typer.Option(
-            "--num-trials",
-            "--epochs",
-            min=1,
-            metavar="N",
-            help="Number of times to solve and score each sample.",
-        ),
-    ] = None
+    dataset: DatasetOption = None
+    full: FullOption = False
+    task_args: TaskArgOption = None
+    data_dir: DataDirOption = None
+    custom_tasks: CustomTasksOption = None
+    num_samples: NumSamplesOption = None
+    subsampling: SubsamplingOption = None
+    num_trials: NumTrialsOption = None
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for native logs and evidence.")
     ] = Path("out")
@@ -240,12 +181,7 @@ class RunOptions(ClusterOptions):
     ] = None
     root: RootOption = None
     allow_bad_tasks: BadTasksOption = False
-    max_connections: Annotated[
-        int | None,
-        typer.Option(
-            "--max-connections", min=1, metavar="N", help="Maximum number of concurrent model calls."
-        ),
-    ] = None
+    max_connections: MaxConnectionsOption = None
     max_samples: SamplesAtATimeOption = None
     attempt_timeout: Annotated[
         int | None,

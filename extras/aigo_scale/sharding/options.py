@@ -9,7 +9,21 @@ from typing import Annotated
 import typer
 
 from aigo_bridge.cli.engine_options import OPTION
-from aigo_bridge.cli.options import AllowOption, BadTasksOption, JsonOption, RootOption, SnippetsOption
+from aigo_bridge.cli.options import (
+    AllowOption,
+    BadTasksOption,
+    ConfigOption,
+    CustomTasksOption,
+    DataDirOption,
+    DatasetOption,
+    JsonOption,
+    NumSamplesOption,
+    NumTrialsOption,
+    RootOption,
+    SnippetsOption,
+    SubsamplingOption,
+    TaskArgOption,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,68 +54,17 @@ class MergeOptions:
             "proportion of the whole.",
         ),
     ] = False
-    config: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--config",
-            metavar="KEY=VALUE",
-            help="Value of a task parameter, as in `run`, e.g. language=de. Repeatable.",
-        ),
-    ] = None
-    dataset: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--dataset",
-            metavar="KEY=FILE",
-            help="File for a dataset key, as in `run`, e.g. capitals=rows.csv. Repeatable.",
-        ),
-    ] = None
-    num_samples: Annotated[
-        int | None,
-        typer.Option(
-            "--num-samples", "-n", "--limit", min=1, metavar="N", help="Number of samples, as in `run`."
-        ),
-    ] = None
-    subsampling: Annotated[
-        str | None,
-        typer.Option(
-            "--subsampling", metavar="head|random", help="How the samples were chosen, as in `run`."
-        ),
-    ] = None
-    num_trials: Annotated[
-        int | None,
-        typer.Option(
-            "--num-trials",
-            "--epochs",
-            min=1,
-            metavar="N",
-            help="Number of trials of each sample, as in `run`.",
-        ),
-    ] = None
-    task_args: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--task-arg",
-            "-T",
-            metavar="NAME=VALUE",
-            help="Parameter of the benchmark, as in `run`. Repeatable.",
-        ),
-    ] = None
+    config: ConfigOption = None
+    dataset: DatasetOption = None
+    num_samples: NumSamplesOption = None
+    subsampling: SubsamplingOption = None
+    num_trials: NumTrialsOption = None
+    task_args: TaskArgOption = None
     sample_id: Annotated[
         str | None, typer.Option("--sample-id", metavar="ID,…", help="Samples of the benchmark, as in `run`.")
     ] = None
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(
-            "--data-dir", metavar="DIR", help="Folder with local rows of the benchmark, as in `run`."
-        ),
-    ] = None
-    custom_tasks: Annotated[
-        Path | None,
-        typer.Option(
-            "--custom-tasks", metavar="FILE", help="Python file with your own lighteval tasks, as in `run`."
-        ),
-    ] = None
+    data_dir: DataDirOption = None
+    custom_tasks: CustomTasksOption = None
     engine_options: Annotated[list[str] | None, typer.Option(OPTION, hidden=True)] = None
     root: RootOption = None
     allow_bad_tasks: BadTasksOption = False

@@ -16,9 +16,14 @@ from aigo_bridge.cli.options import (
     ConfigOption,
     DatasetOption,
     EnvOption,
+    ModelMapOption,
     NetworkOption,
+    NumSamplesOption,
+    NumTrialsOption,
     RootOption,
     SnippetsOption,
+    SubsamplingOption,
+    TaskArgument,
     verb_command,
 )
 from aigo_bridge.codes import Code
@@ -47,14 +52,7 @@ app = typer.Typer(**VERB)
     ),
 )
 def parity(
-    task: Annotated[
-        str,
-        typer.Argument(
-            metavar="TASK",
-            help="Task file (YAML or JSONL task records), shipped task (aigo_tasks/gsm8k), "
-            "run file (all its specifications), or RUN_FILE#SPECIFICATION.",
-        ),
-    ],
+    task: TaskArgument,
     replay: Annotated[
         Path,
         typer.Option(
@@ -66,36 +64,12 @@ def parity(
     engine: Annotated[
         str, typer.Option("--engine", metavar="NAME,NAME", help="Engines to compare.")
     ] = "inspect,lighteval",
-    model_map: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model-map",
-            metavar="KEY=MODEL",
-            help="Model for a model key that was not recorded, e.g. judge=openai/gpt-4.1-mini. Repeatable.",
-        ),
-    ] = None,
+    model_map: ModelMapOption = None,
     config: ConfigOption = None,
     dataset: DatasetOption = None,
-    num_samples: Annotated[
-        int | None,
-        typer.Option(
-            "--num-samples", "-n", min=1, metavar="N", help="Number of samples to run. [default: all]"
-        ),
-    ] = None,
-    subsampling: Annotated[
-        str | None,
-        typer.Option(
-            "--subsampling",
-            metavar="head|random",
-            help="How to choose these samples: the first ones, or a fixed random choice. [default: head]",
-        ),
-    ] = None,
-    num_trials: Annotated[
-        int | None,
-        typer.Option(
-            "--num-trials", min=1, metavar="N", help="Number of times to solve and score each sample."
-        ),
-    ] = None,
+    num_samples: NumSamplesOption = None,
+    subsampling: SubsamplingOption = None,
+    num_trials: NumTrialsOption = None,
     out: Annotated[
         Path,
         typer.Option(

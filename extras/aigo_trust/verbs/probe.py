@@ -17,6 +17,7 @@ from aigo_bridge.cli.options import (
     ConfigOption,
     EnvOption,
     JsonOption,
+    ModelMapOption,
     NetworkOption,
     RootOption,
     SnippetsOption,
@@ -59,15 +60,7 @@ def probe(
         Path | None,
         typer.Option("--out", "-o", metavar="FILE.probe.json", help="File for the evidence of the test."),
     ] = None,
-    model_map: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model-map",
-            metavar="KEY=MODEL",
-            help="Model to use for an AI GO model key of the task, such as its judge, e.g. "
-            "judge=openai/gpt-4.1-mini. Repeatable.",
-        ),
-    ] = None,
+    model_map: ModelMapOption = None,
     engine: Annotated[
         str, typer.Option("--engine", metavar="NAME", help="Engine that calls the judges.")
     ] = "inspect",

@@ -12,7 +12,11 @@ from aigo_bridge.cli.options import (
     VERB,
     AllowFileOption,
     AllowUrlOption,
+    BadTasksOption,
     ConfigOption,
+    CustomTasksOption,
+    DataDirOption,
+    DatasetOption,
     EnvOption,
     NetworkOption,
     RootOption,
@@ -52,19 +56,9 @@ class ConvertOptions:
         str | None,
         typer.Option("--key", metavar="KEY", help="Key of the AI GO task. [default: the file name]"),
     ] = None
-    allow_bad_tasks: Annotated[
-        bool,
-        typer.Option("--allow-bad-tasks", help="Skip invalid task records of a JSONL file."),
-    ] = False
+    allow_bad_tasks: BadTasksOption = False
     config: ConfigOption = None
-    dataset: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--dataset",
-            metavar="KEY=FILE",
-            help="File for a dataset key of the task, e.g. capitals=rows.csv. Repeatable.",
-        ),
-    ] = None
+    dataset: DatasetOption = None
     root: RootOption = None
     task_args: Annotated[
         list[str] | None,
@@ -76,20 +70,8 @@ class ConvertOptions:
             "repository=ORG/NAME. Repeatable.",
         ),
     ] = None
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(
-            "--data-dir",
-            metavar="DIR",
-            help="Folder with local rows of a lighteval task: DIR/<split>.jsonl, .parquet or .csv.",
-        ),
-    ] = None
-    custom_tasks: Annotated[
-        Path | None,
-        typer.Option(
-            "--custom-tasks", metavar="FILE", help="Python file with your own lighteval tasks (TASKS_TABLE)."
-        ),
-    ] = None
+    data_dir: DataDirOption = None
+    custom_tasks: CustomTasksOption = None
     allow_gaps: Annotated[
         bool,
         typer.Option(

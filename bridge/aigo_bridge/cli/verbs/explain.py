@@ -18,8 +18,12 @@ from aigo_bridge.cli.options import (
     ConfigOption,
     DatasetOption,
     EnvOption,
+    FullOption,
+    ModelMapOption,
     NetworkOption,
+    NumTrialsOption,
     RootOption,
+    TaskArgument,
     verb_command,
 )
 from aigo_bridge.text.plurals import plural
@@ -46,27 +50,14 @@ app = typer.Typer(**VERB)
     ),
 )
 def explain(
-    task: Annotated[
-        str,
-        typer.Argument(
-            metavar="TASK",
-            help="Task file (YAML or JSONL task records), shipped task (aigo_tasks/gsm8k), "
-            "run file (all its specifications), or RUN_FILE#SPECIFICATION.",
-        ),
-    ],
+    task: TaskArgument,
     num_samples: Annotated[
         int,
         typer.Option("--num-samples", "-n", "--limit", min=0, metavar="N", help="Number of samples to show."),
     ] = 3,
     config: ConfigOption = None,
     dataset: DatasetOption = None,
-    full: Annotated[
-        bool,
-        typer.Option(
-            "--full",
-            help="Use the real rows from the Hugging Face hub instead of the sample rows of a shipped task.",
-        ),
-    ] = False,
+    full: FullOption = False,
     root: RootOption = None,
     allow_bad_tasks: BadTasksOption = False,
     env: EnvOption = None,
@@ -93,15 +84,7 @@ def explain(
             "--model", metavar="MODEL", help="Model to evaluate, for --cost, e.g. openai/gpt-4.1-mini."
         ),
     ] = None,
-    model_map: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model-map",
-            metavar="KEY=MODEL",
-            help="Model for an AI GO model key of the task, for --cost, e.g. "
-            "judge=openai/gpt-4.1-mini. Repeatable.",
-        ),
-    ] = None,
+    model_map: ModelMapOption = None,
     answer_tokens: Annotated[
         str | None,
         typer.Option(
@@ -110,12 +93,7 @@ def explain(
             help="Expected and maximum number of tokens in an answer, for --cost, e.g. 200,1000.",
         ),
     ] = None,
-    num_trials: Annotated[
-        int | None,
-        typer.Option(
-            "--num-trials", min=1, metavar="N", help="Number of times to solve and score each sample."
-        ),
-    ] = None,
+    num_trials: NumTrialsOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Show the exact messages, judge prompts and metrics of a run, or estimate its cost.

@@ -13,7 +13,9 @@ from aigo_bridge.cli.options import (
     AllowFileOption,
     AllowUrlOption,
     EnvOption,
+    ModelMapOption,
     NetworkOption,
+    RootOption,
     SnippetsOption,
     verb_command,
 )
@@ -38,15 +40,7 @@ def generate(
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="JSONL file for the rows, e.g. rows.jsonl.")
     ],
-    model_map: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model-map",
-            metavar="KEY=MODEL",
-            help="Model to use for a model key of the generator, e.g. "
-            "writer=openai/gpt-4.1-mini. Repeatable.",
-        ),
-    ] = None,
+    model_map: ModelMapOption = None,
     dataset: Annotated[
         list[str] | None,
         typer.Option(
@@ -55,14 +49,7 @@ def generate(
             help="File of a dataset that the generator starts from, e.g. seeds=seeds.jsonl. Repeatable.",
         ),
     ] = None,
-    root: Annotated[
-        Path | None,
-        typer.Option(
-            "--root",
-            metavar="DIR",
-            help="Folder that the files of the task may read from. [default: the project folder]",
-        ),
-    ] = None,
+    root: RootOption = None,
     engine: Annotated[
         str, typer.Option("--engine", metavar="NAME", help="Engine that calls the models.")
     ] = "inspect",

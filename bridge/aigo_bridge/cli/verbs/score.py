@@ -16,6 +16,8 @@ from aigo_bridge.cli.options import (
     ConfigOption,
     EnvOption,
     JsonOption,
+    MaxConnectionsOption,
+    ModelMapOption,
     RootOption,
     SamplesAtATimeOption,
     SnippetsOption,
@@ -62,15 +64,7 @@ def score(
         list[str],
         typer.Argument(metavar="LOG…", help=f"{RESULTS_HELP} Also engine logs."),
     ],
-    model_map: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model-map",
-            metavar="KEY=MODEL",
-            help="Model to use for an AI GO model key of the task, such as its judge, e.g. "
-            "judge=openai/gpt-4.1-mini. Repeatable.",
-        ),
-    ] = None,
+    model_map: ModelMapOption = None,
     config: ConfigOption = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the engine log and the evidence.")
@@ -87,12 +81,7 @@ def score(
     ] = None,
     root: RootOption = None,
     allow_bad_tasks: BadTasksOption = False,
-    max_connections: Annotated[
-        int | None,
-        typer.Option(
-            "--max-connections", min=1, metavar="N", help="Maximum number of concurrent judge calls."
-        ),
-    ] = None,
+    max_connections: MaxConnectionsOption = None,
     max_samples: SamplesAtATimeOption = None,
     snippets: SnippetsOption = None,
     allow: AllowOption = None,

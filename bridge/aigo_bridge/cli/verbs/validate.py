@@ -9,7 +9,13 @@ from typing import Annotated
 
 import typer
 
-from aigo_bridge.cli.options import VERB, AllowFileOption, EnvOption, verb_command
+from aigo_bridge.cli.options import (
+    VERB,
+    AllowFileOption,
+    EnvOption,
+    RootOption,
+    verb_command,
+)
 from aigo_bridge.codes import Code
 from aigo_bridge.text.plurals import plural
 
@@ -51,14 +57,7 @@ def validate(
             help="Accepted syntax: all of AI GO including deprecated syntax, or only AI GO 3.17.",
         ),
     ] = "default",
-    root: Annotated[
-        Path | None,
-        typer.Option(
-            "--root",
-            metavar="DIR",
-            help="Folder that the files of the task may read from. [default: the project folder]",
-        ),
-    ] = None,
+    root: RootOption = None,
     env: EnvOption = None,
     allow_file: AllowFileOption = None,
 ) -> None:
