@@ -127,6 +127,7 @@ def values(verb: str, *typed: str) -> dict[str, Any]:
         return dict(context.params)
 
 
+@pytest.mark.engine
 def test_defaults_that_do_not_apply_to_a_benchmark_are_ignored(aigo: Run, settings: Path) -> None:
     settings.write_text('[run]\ncache = "reuse"\nconfig = {a = "1"}\nout = "o"\n')
 
