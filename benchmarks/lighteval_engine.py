@@ -1,19 +1,22 @@
 """What a task costs on the lighteval engine, against the same task written by hand for lighteval; and how
 fast rows become documents.
 
-    python benchmarks/lighteval_engine.py [--documents 10000] [--rows 100000] [--repeat 3]
+    python benchmarks/lighteval_engine.py [--documents 10000] [--rows 100000] [--memory 20000] [--repeat 3]
 
 Each variant runs in a fresh process with the same rows and the same scripted answers. CPU seconds are those
 of the pipeline, imports and planning apart. `hand` is the least that lighteval can do: a model that answers
 in a loop and keeps the answer. `equal` keeps what ours keeps, so that evidence could be made of it: each call
 in a task of its own within a limit on calls at a time, what was asked and answered with times, the row, the
-score with what was compared. Ratios count: the machine's neighbours change the seconds.
+score with what was compared. Ratios count: the machine's neighbours change the seconds. Memory is the peak
+of the process; the memory of a sample is the difference between the peaks of `--documents` and `--memory`
+samples. `--memory 100000` takes minutes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import resource
 import statistics
 import subprocess
 import sys
@@ -221,8 +224,12 @@ VARIANTS: dict[str, Callable[[Path], float]] = {
 }
 
 
-def measure(variant: str, folder: Path) -> float:
-    """CPU seconds."""
+SAVED = ("equal, saved", "ours, saved")
+"""Variants whose memory counts: they keep and save the same."""
+
+
+def measure(variant: str, folder: Path) -> tuple[float, float]:
+    """Return CPU seconds, and the peak memory of the process in MiB."""
     done = subprocess.run(
         # `-P`: a benchmark beside this one is called as a package that lighteval imports.
         [sys.executable, "-P", __file__, "--child", variant, str(folder)],
@@ -232,31 +239,35 @@ def measure(variant: str, folder: Path) -> float:
     )
     if done.returncode:
         sys.exit(done.stderr[-3000:])
-    return float(done.stdout.split()[-1])
+    seconds, mib = map(float, done.stdout.split()[-2:])
+    return seconds, mib
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--documents", type=int, default=10_000)
     parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--memory", type=int, default=20_000, help="samples of the second peak")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--child", nargs=2)
     given = parser.parse_args()
     if given.child:
-        print(VARIANTS[given.child[0]](Path(given.child[1])))
+        spent = VARIANTS[given.child[0]](Path(given.child[1]))
+        print(spent, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
         return
-    found: dict[str, list[float]] = {variant: [] for variant in VARIANTS}
+    found: dict[str, list[tuple[float, float]]] = {variant: [] for variant in VARIANTS}
     with tempfile.TemporaryDirectory() as place:
-        few, many = Path(place) / "few", Path(place) / "many"
-        for folder, rows in ((few, given.documents), (many, given.rows)):
+        few, many, most = (Path(place) / name for name in ("few", "many", "most"))
+        for folder, rows in ((few, given.documents), (many, given.rows), (most, given.memory)):
             folder.mkdir()
             prepare(folder, rows)
         for _ in range(given.repeat):
-            for variant, spent in found.items():
-                spent.append(measure(variant, many if variant == "translation" else few))
+            for variant, runs in found.items():
+                runs.append(measure(variant, many if variant == "translation" else few))
+        peaks = {variant: measure(variant, most)[1] for variant in SAVED}
     from ratios import record  # not for the measured processes, which are started without this folder
 
-    least = {variant: min(spent) for variant, spent in found.items()}
+    least = {variant: min(runs)[0] for variant, runs in found.items()}
     for variant in VARIANTS:
         if variant == "translation":
             print(f"{variant:14} {given.rows / least[variant]:10,.0f} rows/s")
@@ -268,6 +279,17 @@ def main() -> None:
         if variant.startswith("ours"):
             record(f"{variant} beside equal", least[variant] / least["equal" + saved])
         print(f"{variant:14} {least[variant] / given.documents * 1e6:10.0f} µs/document   {ratios}")
+    added = given.memory - given.documents
+    of_sample = {}
+    for variant, peak in peaks.items():
+        smaller = min(mib for _, mib in found[variant])
+        of_sample[variant] = max(0.1, (peak - smaller) / added * 1024)  # a few samples need nothing
+        print(
+            f"{variant:14} {smaller:6,.0f} MiB at {given.documents:,}, {peak:6,.0f} MiB at {given.memory:,},"
+            f" {of_sample[variant]:.1f} KiB a sample"
+        )
+    record("peak, ours beside equal", peaks["ours, saved"] / peaks["equal, saved"])
+    record("memory of a sample, ours beside equal", of_sample["ours, saved"] / of_sample["equal, saved"])
 
 
 if __name__ == "__main__":

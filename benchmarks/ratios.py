@@ -59,7 +59,8 @@ BENCHMARKS = {
         ("--engine", "echo", "--samples", "2", "--shard-size", "2"),
     ),
     "lighteval_engine": Benchmark(
-        ("--documents", "5000", "--rows", "50000"), ("--documents", "2", "--rows", "2", "--repeat", "1")
+        ("--documents", "5000", "--rows", "50000"),
+        ("--documents", "2", "--rows", "2", "--memory", "4", "--repeat", "1"),
     ),
     "import_lighteval": Benchmark(("--docs", "5000", "--rounds", "3"), ("--docs", "5", "--rounds", "1")),
     "import_inspect": Benchmark(

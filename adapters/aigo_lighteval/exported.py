@@ -230,7 +230,7 @@ class _Scores(SamplingMetric, SampleLevelComputation):  # type: ignore[misc]  # 
             if given is None:
                 for place, number in enumerate(numbers):
                     for trial, solved in enumerate(json.loads(answered[number].aigo)):
-                        run.solved[place, trial] = solved
+                        run.solved.add((place, trial), solved)
             else:
                 run.solve_all()
             run.score_all()

@@ -20,6 +20,7 @@ from lighteval.metrics.utils.metric_utils import Metric
 from lighteval.tasks.lighteval_task import LightevalTaskConfig
 from lighteval.tasks.requests import Doc, SamplingMethod
 
+from aigo_bridge.datasets.spill_files import LazySequence
 from aigo_bridge.engine.protocol import Fidelity, Gap
 from aigo_bridge.errors import MissingEngineError, SampleError, TemplateError
 from aigo_bridge.jsonl_spec.conversion import is_of_records
@@ -90,9 +91,13 @@ class Documents:
         return to_docs(plan)
 
 
-def doc_maker(plan: TaskPlan) -> Callable[[Sample], Doc]:
+def doc_maker(plan: TaskPlan, *, with_rows: bool = True) -> Callable[[Sample], Doc]:
     """Return a function from a sample to its document, like a task's prompt function. Templates are compiled
     once.
+
+    Args:
+        plan: the plan.
+        with_rows: whether documents contain their rows.
     """
     ask = asker(plan) or opening(plan)
     shows_row = ask is None and plan.entity == "model"
@@ -113,14 +118,17 @@ def doc_maker(plan: TaskPlan) -> Callable[[Sample], Doc]:
             doc.gold_index = right
         elif right:
             doc.gold_index = right[0]
-        doc.specific = {CARRIER: row_text(sample)}
+        if with_rows:
+            doc.specific = {CARRIER: row_text(sample)}
         doc.num_samples = trials
         return doc
 
     return make
 
 
-def to_task_config(plan: TaskPlan, metrics: Sequence[Metric] = ()) -> LightevalTaskConfig:
+def to_task_config(
+    plan: TaskPlan, metrics: Sequence[Metric] = (), *, with_rows: bool = True
+) -> LightevalTaskConfig:
     """Return the lighteval task of a plan. Its rows are sample numbers, and its prompt function returns their
     documents.
 
@@ -130,8 +138,9 @@ def to_task_config(plan: TaskPlan, metrics: Sequence[Metric] = ()) -> LightevalT
     Args:
         plan: the plan.
         metrics: lighteval metrics; empty for conversion only.
+        with_rows: whether documents contain their rows. A run adds rows when it saves the documents.
     """
-    make = doc_maker(plan)
+    make = doc_maker(plan, with_rows=with_rows)
     samples = plan.samples
     ask = asker(plan)
     question = asked(ask, samples[0]) if samples else None
@@ -157,11 +166,15 @@ def to_task_config(plan: TaskPlan, metrics: Sequence[Metric] = ()) -> LightevalT
     )
 
 
-def rows_of(plan: TaskPlan) -> list[dict[str, Any]]:
+def rows_of(plan: TaskPlan) -> Sequence[dict[str, Any]]:
     """Return lighteval's rows. They contain only sample numbers, so that libraries cannot guess column
-    types.
+    types. lighteval adds fields to each row, so a row exists only while its document is made.
     """
-    return [{"sample": number} for number in range(len(plan.samples))]
+
+    def read(start: int, stop: int) -> Iterator[dict[str, Any]]:
+        return ({"sample": number} for number in range(start, stop))
+
+    return LazySequence(len(plan.samples), read)
 
 
 def sampling_methods(plan: TaskPlan) -> list[SamplingMethod]:

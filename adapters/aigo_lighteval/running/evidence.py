@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import marshal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Generic, TypeVar
+
+import zstandard
 
 from aigo_bridge.access.opening import open_regular
 from aigo_bridge.codes import Code
+from aigo_bridge.datasets.spill_files import SpillFile
 from aigo_bridge.dtypes import (
     DirectModelIO,
     SolverOutput,
@@ -128,6 +133,55 @@ def _dump(output: SolverOutput) -> Json:
     # AI GO's default dump omits fields that were not set.
     dumped: Json = output.model_dump(mode="json", exclude_unset=False, exclude_none=True)
     return dumped
+
+
+Trial = tuple[int, int]
+"""Sample number and trial number."""
+
+MOST_OBJECTS = 2000
+"""Maximum number of trials whose outcomes are kept in memory."""
+
+Kept = TypeVar("Kept", SolvedTrial, ScoredTrial)
+
+
+class TrialStore(Mapping[Trial, Kept | Json], Generic[Kept]):
+    """Outcomes by trial. Most outcomes of a large run are in a temporary file."""
+
+    def __init__(self) -> None:
+        self._outcomes: dict[Trial, Kept | Json | int] = {}
+        """Outcomes, or their numbers in the file."""
+        self._file = SpillFile()
+        self._compressor = zstandard.ZstdCompressor(level=1)
+
+    def add(self, trial: Trial, outcome: Kept | Json) -> None:
+        """Add the outcome of a trial.
+
+        If the run is large, it is written to the file, unless it contains values that are not JSON or the
+        disk is full.
+        """
+        self._outcomes[trial] = outcome
+        if len(self._outcomes) <= MOST_OBJECTS:
+            return
+        with contextlib.suppress(OSError, ValueError):
+            self._file.append(self._compressor.compress(marshal.dumps(as_json(outcome))))
+            self._outcomes[trial] = len(self._file) - 1
+
+    def __getitem__(self, trial: Trial) -> Kept | Json:
+        outcome = self._outcomes[trial]
+        if not isinstance(outcome, int):
+            return outcome
+        (compressed,) = self._file.read(outcome, outcome + 1)
+        content: Json = marshal.loads(zstandard.decompress(compressed))  # noqa: S302  # written by this process
+        return content
+
+    def __contains__(self, trial: object) -> bool:
+        return trial in self._outcomes
+
+    def __iter__(self) -> Iterator[Trial]:
+        return iter(self._outcomes)
+
+    def __len__(self) -> int:
+        return len(self._outcomes)
 
 
 def open_details(path: Path, block: Mapping[str, Any]) -> BinaryIO:
@@ -362,8 +416,8 @@ def _events(solved: Json, scored: Json) -> list[Json]:
 # Earlier runs in a folder and their finished trials, for `execution.jobs`
 
 
-Finished = dict[tuple[int, int], tuple[Json, Json]]
-"""Solver and scorer outcomes by sample number and trial number."""
+Finished = tuple[TrialStore[SolvedTrial], TrialStore[ScoredTrial]]
+"""Solver and scorer outcomes."""
 
 
 def earlier_runs(out: Path) -> list[EarlierRun]:
@@ -394,13 +448,16 @@ def _count_finished(run: EarlierRun, plan: TaskPlan) -> int:
 def _finished(run: EarlierRun, plan: TaskPlan) -> tuple[Finished, int]:
     """Return the solver and scorer outcomes of all trials that finished without a failure."""
     numbers = {str(sample.id): number for number, sample in enumerate(plan.samples)}
-    finished: Finished = {}
+    solver_outcomes: TrialStore[SolvedTrial] = TrialStore()
+    scorer_outcomes: TrialStore[ScoredTrial] = TrialStore()
     for sample_id, _, solved, scored in stored_trials(run.path, block_of(run.path)):
         for trial, (output, results) in enumerate(zip(solved, scored, strict=True)):
             if output is None or results is None or "failure" in output or _has_failed(results):
                 continue
-            finished[numbers[str(sample_id)], trial] = (output, results)
-    return finished, len(finished)
+            number = numbers[str(sample_id)]
+            solver_outcomes.add((number, trial), output)
+            scorer_outcomes.add((number, trial), results)
+    return (solver_outcomes, scorer_outcomes), len(solver_outcomes)
 
 
 def _has_failed(scored: Json) -> bool:

@@ -11,16 +11,14 @@ outputs, before the answer. An answer is only generated if another scorer needs 
 from __future__ import annotations
 
 import json
-import marshal
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import anyio
-import zstandard
 from anyio.from_thread import BlockingPortal
 from anyio.lowlevel import checkpoint
 from lighteval.models.model_output import ModelResponse
@@ -63,7 +61,15 @@ from aigo_lighteval.models.models import (
     TaskModels,
     tokens_used,
 )
-from aigo_lighteval.running.evidence import ScoredRow, ScoredTrial, SolvedTrial, as_json, calls_of_solver
+from aigo_lighteval.running.evidence import (
+    ScoredRow,
+    ScoredTrial,
+    SolvedTrial,
+    Trial,
+    TrialStore,
+    as_json,
+    calls_of_solver,
+)
 
 
 class LikelihoodSolver:
@@ -142,49 +148,6 @@ DEFAULT_SAMPLES = 20
 """Default number of samples in progress. It is twice the number of concurrent model calls, so that the model
 does not wait for scoring."""
 
-Trial = tuple[int, int]
-"""Sample number and trial number."""
-
-
-MOST_OBJECTS = 2000
-"""Maximum number of trials whose outcomes are kept as uncompressed objects."""
-
-Kept = TypeVar("Kept", SolvedTrial, ScoredTrial)
-
-
-class TrialStore(Mapping[Trial, Kept | Json], Generic[Kept]):
-    """Outcomes by trial. Large runs are compressed because Python objects need ten times the memory."""
-
-    def __init__(self) -> None:
-        self._outcomes: dict[Trial, Kept | Json | bytes] = {}
-        self._compressor = zstandard.ZstdCompressor(level=1)
-
-    def __setitem__(self, trial: Trial, outcome: Kept | Json) -> None:
-        self._outcomes[trial] = outcome
-
-    def __getitem__(self, trial: Trial) -> Kept | Json:
-        outcome = self._outcomes[trial]
-        if not isinstance(outcome, bytes):
-            return outcome
-        content: Json = marshal.loads(zstandard.decompress(outcome))  # noqa: S302  # written by this process
-        return content
-
-    def __iter__(self) -> Iterator[Trial]:
-        return iter(self._outcomes)
-
-    def __len__(self) -> int:
-        return len(self._outcomes)
-
-    def compress(self, trial: Trial) -> None:
-        """Compress the outcome of a trial if the run is large. Values that are not JSON stay uncompressed."""
-        if len(self._outcomes) <= MOST_OBJECTS:
-            return
-        try:
-            content = marshal.dumps(as_json(self[trial]))
-        except ValueError:
-            return
-        self._outcomes[trial] = self._compressor.compress(content)
-
 
 async def within(seconds: int | None, stage: Stage, work: Awaitable[Any]) -> Any:
     """Await the work and return its result, or a failure if the sample exceeds its time limit."""
@@ -212,14 +175,11 @@ class PlanRun:
     attempt_timeout: int | None = None
     time_limit: int | None = None
     token_limit: int | None = None
-    finished: Mapping[Trial, tuple[Json, Json]] = field(default_factory=dict)
-    """Solver and scorer outputs reused from an earlier run, by trial."""
     replay: Replay | None = None
     likelihoods: LikelihoodSolver | None = None
     """Solver that asks for likelihoods; `None` if no scorer compares likelihoods."""
     solved: TrialStore[SolvedTrial] = field(default_factory=TrialStore)
-    """Solver outcomes by trial. Outcomes from an earlier run and trials without a solver are stored as JSON.
-    """
+    """Solver outcomes by trial, including those that are reused from an earlier run."""
     scored: TrialStore[ScoredTrial] = field(default_factory=TrialStore)
     interrupted: bool = False
     stopped: str | None = None
@@ -232,8 +192,6 @@ class PlanRun:
 
     def solve_all(self) -> None:
         """Solve every trial of every sample. If interrupted, set `interrupted` and return early."""
-        for trial, (solved, scored) in self.finished.items():
-            self.solved[trial], self.scored[trial] = solved, scored
         self._run_all(self._solve, self.solved)
 
     def score_all(self) -> None:
@@ -296,14 +254,13 @@ class PlanRun:
         sample = self.plan.samples[trial[0]]
         program = self.program
         if program is None or program.solver is None:
-            self.solved[trial] = {}
+            self.solved.add(trial, {})
             return
         asker = self.progress.asker(sample.id, trial[1], "solver")
         recording = CallLog(program.plan.benchmark.solver.type, "solver", self.token_limit)  # type: ignore[union-attr]  # it has a solver
         with recording as record, asking(asker):
             result = await within(self.time_limit, "solver", self._solution(program, sample, trial[1]))
-        self.solved[trial] = SolvedTrial(result, record, program.postprocessor is not None)
-        self.solved.compress(trial)
+        self.solved.add(trial, SolvedTrial(result, record, program.postprocessor is not None))
         if isinstance(result, SampleFailure) or not program.scorers:
             failure = result if isinstance(result, SampleFailure) else None
             self.progress.finished(sample.id, trial[1], failure, Spent(tokens=record.tokens))
@@ -325,21 +282,22 @@ class PlanRun:
     async def _score(self, trial: Trial) -> None:
         await checkpoint()  # most scorers never wait, and a run can only be interrupted at an await
         sample = self.plan.samples[trial[0]]
-        solution = self.solution(trial)
+        solved = self.solved[trial]
+        solution = self._solution_in(solved, trial)
         if isinstance(solution, SampleFailure):
-            self.scored[trial] = {}
+            self.scored.add(trial, {})
             return
         SAMPLE_ROW.set(sample.data)
         if self.program is None:
             result = await contained(compute_evidence(self.plan, self.host), "metric")
-            self.scored[trial] = {SYSTEM_SCORER: [[None, dump_result(result), None]]}
+            self.scored.add(trial, {SYSTEM_SCORER: [[None, dump_result(result), None]]})
             self.progress.finished(sample.id, trial[1], result if isinstance(result, SampleFailure) else None)
             return
         rows = (ScorerRow(sample, None),) if solution is None else solution.rows
         named = self.program.postprocessor is not None and solution is not None
         scores: dict[str, list[ScoredRow]] = {}
         failure: SampleFailure | None = None
-        spent = Spent(tokens=self._tokens(trial))
+        spent = Spent(tokens=_tokens(solved))
         for scorer in self.program.scorers:
             results = scores[scorer.key] = []
             for row in rows:
@@ -353,20 +311,15 @@ class PlanRun:
                 failure = failure or (outcome if isinstance(outcome, SampleFailure) else None)
                 row_id = str(row.sample.id) if named else None
                 results.append((row_id, outcome, record if record.calls else None))
-        self.scored[trial] = ScoredTrial(scores)
-        self.scored.compress(trial)
+        self.scored.add(trial, ScoredTrial(scores))
         if self.program.scorers:
             self.progress.finished(sample.id, trial[1], failure, spent)
 
-    def _tokens(self, trial: Trial) -> int:
-        """Return the number of known tokens of the solver's calls."""
-        record = calls_of_solver(self.solved[trial])
-        used = [] if record is None else tokens_used(record)
-        return sum(sum(tokens) for _, tokens in used if tokens is not None)
-
     def solution(self, trial: Trial) -> Solution | SampleFailure | None:
-        """Return the solver's outcome of a trial; `None` without a solver."""
-        solved = self.solved[trial]
+        """Return the solver's result of a trial; `None` without a solver."""
+        return self._solution_in(self.solved[trial], trial)
+
+    def _solution_in(self, solved: SolvedTrial | Json, trial: Trial) -> Solution | SampleFailure | None:
         if isinstance(solved, SolvedTrial):
             return solved.result
         return load_solution(solved, self.plan.samples[trial[0]])
@@ -387,7 +340,7 @@ class PlanRun:
             record = None if solved is None else solved.get("record")
             if not messages and record and record["calls"]:
                 messages = [_shown(item) for item in record["calls"][0]["input"]]
-            solution = None if stored is None else self.solution((number, trial))
+            solution = None if stored is None else self._solution_in(stored, (number, trial))
             texts.append(_answer(solution))
             if trial == 0:
                 logprobs = stored_likelihoods(solution)
@@ -412,6 +365,13 @@ class PlanRun:
 
 
 _text = json.JSONEncoder(default=str).encode
+
+
+def _tokens(solved: SolvedTrial | Json) -> int:
+    """Return the number of known tokens of the solver's calls."""
+    record = calls_of_solver(solved)
+    used = [] if record is None else tokens_used(record)
+    return sum(sum(tokens) for _, tokens in used if tokens is not None)
 
 
 def _answer(solution: Solution | SampleFailure | None) -> str:

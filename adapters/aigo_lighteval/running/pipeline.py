@@ -8,15 +8,16 @@ from __future__ import annotations
 import math
 import threading
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from datasets import Dataset, concatenate_datasets  # type: ignore[import-untyped]  # untyped
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # untyped
+from datasets import Dataset, Features, concatenate_datasets  # type: ignore[import-untyped]  # untyped
 from datasets.utils.logging import (  # type: ignore[import-untyped]  # untyped
     disable_progress_bar,
     enable_progress_bar,
@@ -32,6 +33,7 @@ from lighteval.tasks.lighteval_task import LightevalTask, LightevalTaskConfig
 from lighteval.tasks.registry import Registry
 from lighteval.tasks.requests import Doc, SamplingMethod
 
+from aigo_bridge.datasets.spill_files import SpillFile
 from aigo_bridge.process.signals import finishing
 from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.results.internal_errors import explained
@@ -43,7 +45,7 @@ from aigo_lighteval.running.hosted import PlanRun
 Json = dict[str, Any]
 
 BATCH_ROWS = 500
-"""Number of detail rows that are converted together."""
+"""Number of detail rows that are converted and written together."""
 
 _LOADING = threading.Lock()
 """Lock for replacing lighteval's loaders, which affects the whole process."""
@@ -71,31 +73,31 @@ class Tracker(EvaluationTracker):  # type: ignore[misc]  # lighteval is untyped
         """Write lighteval's results of the run."""
         details = self.details_logger.details.items()
         self._write(
-            {name: _dataset(self._rows(documents)) for name, documents in details},
+            {name: TaskDetails(self._rows(documents)) for name, documents in details},
             lambda block: redact_value({**self.results, **block}),
         )
 
     def salvage(self, task: str) -> None:
         """Write the finished trials without lighteval's own results, after lighteval failed."""
-        rows = [
+        rows = (
             {
                 "doc": {"specific": {CARRIER: row_text(sample)}},
                 "model_response": {CARRIER: self._run.left_by_solver(number)},
                 "metric": {CARRIER: self._run.metric_value(number)},
             }
             for number, sample in enumerate(self._run.plan.samples)
-        ]
-        self._write({f"{task}|0": _dataset(rows)}, dict)
+        )
+        self._write({f"{task}|0": TaskDetails(rows)}, dict)
 
     def _write(
-        self, datasets: Mapping[str, Dataset], results: Callable[[Mapping[str, Any]], dict[str, Any]]
+        self, datasets: Mapping[str, TaskDetails], results: Callable[[Mapping[str, Any]], dict[str, Any]]
     ) -> None:
         """Write the details first, then the results, so that a results file always has its details."""
         with finishing():
             self._write_files(datasets, results)
 
     def _write_files(
-        self, datasets: Mapping[str, Dataset], results: Callable[[Mapping[str, Any]], dict[str, Any]]
+        self, datasets: Mapping[str, TaskDetails], results: Callable[[Mapping[str, Any]], dict[str, Any]]
     ) -> None:
         date = datetime.now().isoformat().replace(":", "-")  # noqa: DTZ005  # lighteval names its files in local time
         model = self.general_config_logger.model_name
@@ -110,25 +112,52 @@ class Tracker(EvaluationTracker):  # type: ignore[misc]  # lighteval is untyped
         # lighteval shuffles documents. Restore the plan's order.
         docs = {int(detail.doc.id): detail.doc for detail in details}
         for number in sorted(docs):
+            carried = {"specific": {CARRIER: row_text(self._run.plan.samples[number])}}
             row = {
-                "doc": _columns(docs[number]),
+                "doc": _columns(docs[number]) | carried,
                 "model_response": _columns(self._run.response(number)),
                 "metric": {CARRIER: self._run.metric_value(number)},
             }
             yield redact_value(row)
 
 
-def _dataset(rows: Iterable[Json]) -> Dataset:
-    """Convert rows to a dataset for lighteval to save.
+class TaskDetails:
+    """Details of a task for lighteval to save, with the columns of a `Dataset` of all rows.
 
-    The rows are converted in parts because the `datasets` library holds every text three times during a
-    conversion. To measure the memory, run `benchmarks/shards.py --engine lighteval`.
+    They are converted in parts, which wait in a temporary file until the types of all columns are known: a
+    part can contain only empty values of a column. To measure the memory, run
+    `benchmarks/lighteval_engine.py`.
     """
-    remaining = iter(rows)
-    parts: list[Dataset] = []
-    while part := list(islice(remaining, BATCH_ROWS)):
-        parts.append(Dataset.from_list(part))
-    return concatenate_datasets(parts) if parts else Dataset.from_list([])
+
+    def __init__(self, rows: Iterable[Json]):
+        self._parts = SpillFile()
+        self._kinds: list[Features] = []
+        remaining = iter(rows)
+        while part := list(islice(remaining, BATCH_ROWS)):
+            dataset = Dataset.from_list(part)
+            if dataset.features not in self._kinds:
+                self._kinds.append(dataset.features)
+            kind = self._kinds.index(dataset.features)
+            self._parts.append((kind, dataset.with_format("arrow")[:]))
+        self._features = _common_features(self._kinds)
+
+    def to_parquet(self, file: BinaryIO) -> None:
+        """Write the details like `Dataset.to_parquet`, with one row group for each part."""
+        with pq.ParquetWriter(file, self._features.arrow_schema) as writer:
+            for kind, part in self._parts.read(0, len(self._parts)):
+                is_common = self._kinds[kind] == self._features
+                table = part if is_common else Dataset(part).cast(self._features).with_format("arrow")[:]
+                writer.write_table(table)
+
+
+def _common_features(kinds: Sequence[Features]) -> Features:
+    """Return the types of columns that some parts have values for.
+
+    Raises:
+        ValueError: two parts have different types for a column.
+    """
+    blanks = [Dataset.from_dict({name: [None] for name in features}, features=features) for features in kinds]
+    return concatenate_datasets(blanks).features
 
 
 def _columns(value: Any) -> dict[str, Any]:
@@ -143,7 +172,7 @@ def _columns(value: Any) -> dict[str, Any]:
 
 def run_pipeline(
     config: LightevalTaskConfig,
-    rows: list[dict[str, Any]],
+    rows: Sequence[dict[str, Any]],
     model: AigoModel,
     out: Path,
     block: Callable[[str | None], Mapping[str, Any]],
@@ -297,7 +326,7 @@ class AigoModel(UncachedModel):
         """Return one response per document, in document order."""
         self.run.solve_all()
         # The content of the responses is added when they are saved (see `pipeline.Tracker`).
-        return [ModelResponse() for _ in docs]
+        return [ModelResponse()] * len(docs)
 
     loglikelihood = greedy_until
 

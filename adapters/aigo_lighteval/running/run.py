@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -57,6 +58,7 @@ from aigo_lighteval.running.evidence import (
     EARLIER_LOGS,
     FORMAT,
     Finished,
+    TrialStore,
     as_json,
     calls_of_scorers,
     calls_of_solver,
@@ -205,6 +207,7 @@ def _run_one(
     plan, evaluated = work.plan, work.models.evaluated
     host = snippet_host(plan)
     started = steady_time()
+    solved, scored = work.start.finished or (TrialStore(), TrialStore())
     try:
         run = PlanRun(
             plan=plan,
@@ -218,9 +221,10 @@ def _run_one(
             attempt_timeout=settings.attempt_timeout,
             time_limit=settings.time_limit,
             token_limit=settings.token_limit,
-            finished=work.start.finished or {},
             replay=work.replay,
             likelihoods=likelihood_solver(plan),
+            solved=solved,
+            scored=scored,
         )
 
         def block(details: str | None) -> Json:
@@ -245,7 +249,9 @@ def _run_one(
             }
 
         name = slug(evaluated[0].name if evaluated is not None else plan.entity)
-        config = to_task_config(plan, [aigo_metric(run, lambda: _contained(partial(_summary, run)))])
+        config = to_task_config(
+            plan, [aigo_metric(run, lambda: _contained(partial(_summary, run)))], with_rows=False
+        )
         with fewer_collections(*COLLECTIONS):
             path = run_pipeline(config, rows_of(plan), AigoModel(run, name), settings.out, block)
         if not (run.interrupted or run.stopped or run.fault) and progress.checkpoint is not None:
@@ -276,10 +282,9 @@ def _usage(run: PlanRun) -> dict[str, dict[str, int]]:
     """Return input and output tokens by model. Models with a call of unknown tokens are omitted."""
     usage: dict[str, dict[str, int]] = {}
     unknown: set[str] = set()
-    records = [record for record in map(calls_of_solver, run.solved.values()) if record is not None]
-    for scored in run.scored.values():
-        records += calls_of_scorers(scored)
-    for record in records:
+    of_solvers = (record for record in map(calls_of_solver, run.solved.values()) if record is not None)
+    of_scorers = (record for scored in run.scored.values() for record in calls_of_scorers(scored))
+    for record in chain(of_solvers, of_scorers):
         for model, used in tokens_used(record):
             if used is None:
                 unknown.add(model)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import pickle
 import tempfile
 import weakref
@@ -21,15 +23,24 @@ class SpillFile:
     """Picklable values in an unnamed file that is deleted with the object."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the object
+        # Without a buffer, a full disk is reported by the value that does not fit.
+        self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # closed with the object
         weakref.finalize(self, self._file.close)
         self._starts = array("Q")
         self._end = 0
 
     def append(self, value: Any) -> None:
-        """Append a value."""
+        """Append a value.
+
+        Raises:
+            OSError: the value cannot be written. The file is unchanged.
+        """
+        content = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+        self._file.seek(self._end)
+        if self._file.write(content) < len(content):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._starts.append(self._end)
-        self._end += self._file.write(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+        self._end += len(content)
 
     def __len__(self) -> int:
         return len(self._starts)

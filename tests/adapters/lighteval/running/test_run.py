@@ -87,17 +87,58 @@ def test_details_written_in_parts_equal_details_written_at_once(
     assert pq.read_table(parts, columns=["doc"]) == pq.read_table(once, columns=["doc"])
 
 
-def test_compressed_outcomes_have_the_same_records(
+def test_details_are_those_that_lighteval_would_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other programs read them with the `datasets` library."""
+    from datasets import Dataset, load_dataset  # type: ignore[import-untyped]  # ships none
+
+    from aigo_lighteval.running import pipeline
+
+    messages = [{"role": "user", "content": "é 空"}]
+    rows = [
+        {
+            "doc": {
+                "query": f"q{number}",
+                "instruction": None if number < 5 else "Be brief.",
+                "images": None,
+            },
+            "model_response": {
+                "input": messages if number in (3, 8) else [],
+                "logprobs": [-1.5] * (number > 6),
+            },
+            "metric": {"aigo": "[]"},
+        }
+        for number in range(9)
+    ]
+    monkeypatch.setattr(pipeline, "BATCH_ROWS", 2)
+    with (tmp_path / "ours.parquet").open("wb") as file:
+        pipeline.TaskDetails(rows).to_parquet(file)
+    with (tmp_path / "lighteval.parquet").open("wb") as file:
+        Dataset.from_list(rows).to_parquet(file)
+
+    ours, lightevals = (
+        load_dataset(
+            "parquet", data_files=str(tmp_path / f"{name}.parquet"), split="train", cache_dir=str(tmp_path)
+        )
+        for name in ("ours", "lighteval")
+    )
+
+    assert ours.features == lightevals.features
+    assert ours.to_list() == lightevals.to_list() == rows
+
+
+def test_outcomes_on_disk_have_the_same_records(
     make_plan: MakePlan, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from aigo_lighteval.running import hosted
+    from aigo_lighteval.running import evidence
 
     made = make_plan(
         [{"q": ("bad" if number % 3 else "göod 空 ") + str(number), "a": "yes"} for number in range(9)]
     )
     model = script({"match": {"contains": "bad"}, "reply": {"error": "no"}}, ECHO)
     objects = ran(made, tmp_path / "objects", model=model)
-    monkeypatch.setattr(hosted, "MOST_OBJECTS", 2)
+    monkeypatch.setattr(evidence, "MOST_OBJECTS", 2)
 
     compressed = ran(made, tmp_path / "compressed", model=model)
 
