@@ -14,6 +14,7 @@ from tests.support.durations import (
     Durations,
     budgets,
     is_nightly,
+    missing_parameters,
     without_parameters,
 )
 
@@ -48,6 +49,17 @@ def test_listed_tests_exist(test: str) -> None:
 def test_every_nightly_test_has_a_covering_test_in_the_submission() -> None:
     assert all(NIGHTLY.values())
     assert not any(is_nightly(test) for test in COVERING)
+
+
+def test_parameters_that_stay_in_the_submission_are_known() -> None:
+    function = (
+        "tests/end_to_end/test_options_verified.py::test_honest_run_is_proved_with_and_without_its_task"
+    )
+    kept = [test for test in NIGHTLY[f"{function}[*]"] if test.startswith(function)]
+    assert not any(is_nightly(f"{test}{group}") for test in kept for group in ("", "@lighteval"))
+    assert is_nightly(f"{function}[task.yaml -n 2]@group")
+    assert missing_parameters(kept) == []
+    assert missing_parameters([*kept[1:], f"{function}[new]"]) == kept[:1]
 
 
 def test_missing_test_is_found() -> None:

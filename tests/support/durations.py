@@ -12,7 +12,7 @@ import resource
 import sys
 import tomllib
 from collections import defaultdict
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -116,15 +116,32 @@ def without_parameters(test: str) -> str:
 
 
 NIGHTLY: Mapping[str, Sequence[str]] = tomllib.loads(BUDGETS.read_text("utf-8"))["nightly"]
-"""Test with or without its parameters, or file → the tests of a submission that cover its promise."""
+"""Test with or without its parameters, or file → the tests of a submission that cover its promise. A test with the parameters `[*]` is
+nightly with all parameters that are not among these tests.
+"""
 
 
 def is_nightly(test: str) -> bool:
     """Return whether only `make nightly` runs a test."""
-    file, _, name = test.partition("::")
-    return not NIGHTLY.keys().isdisjoint(
-        {file, without_parameters(test), f"{file}::{name.partition('@')[0]}"}
-    )
+    # A group follows the parameters, which can contain an `@` of their own.
+    test = test[: test.rindex("]") + 1] if "[" in test else test.partition("@")[0]
+    function = without_parameters(test)
+    if test != function and test not in NIGHTLY.get(f"{function}[*]", [test]):
+        return True
+    return not NIGHTLY.keys().isdisjoint({test.partition("::")[0], function, test})
+
+
+def missing_parameters(tests: Collection[str]) -> list[str]:
+    """Return tests with parameters that `[*]` keeps in a submission and that are not among the collected ones of their function."""
+    collected = {without_parameters(test) for test in tests}
+    kept = [
+        test
+        for name, covering in NIGHTLY.items()
+        if name.endswith("[*]") and without_parameters(name) in collected
+        for test in covering
+        if without_parameters(test) == without_parameters(name)
+    ]
+    return [test for test in kept if test not in tests]
 
 
 def is_unit(item: pytest.Item) -> bool:

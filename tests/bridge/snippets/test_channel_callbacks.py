@@ -188,6 +188,7 @@ def test_waiting_for_a_callback_does_not_count_as_snippet_time(host: SnippetHost
         "import asyncio; asyncio.get_running_loop().call_soon(hang); await asyncio.sleep(0)",
         "import asyncio; asyncio.create_task(model.ask(1)); await asyncio.sleep(0); hang()",
     ],
+    ids=["loop", "wait", "gather", "call_soon", "create_task"],
 )
 def test_only_the_endless_call_is_stopped(host: SnippetHost, body: str) -> None:
     source = f"""
@@ -226,6 +227,7 @@ def test_only_the_endless_call_is_stopped(host: SnippetHost, body: str) -> None:
         ("import sys; sys.exit(3)", "SystemExit: 3 (line 4, in f"),
         ("import asyncio; await asyncio.create_task(leave())", "SystemExit"),
     ],
+    ids=["exit", "signal", "foreign line", "memory", "not JSON", "sys.exit", "SystemExit in a task"],
 )
 def test_crash_fails_only_its_call(host: SnippetHost, body: str, message: str) -> None:
     source = f"""

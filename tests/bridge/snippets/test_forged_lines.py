@@ -82,6 +82,10 @@ async def outcomes(host: SnippetHost, body: str) -> tuple[Any, list[Any]]:
         "forge('nonsense', '')",
         "forge('[\"value\", MINE, 1]', '[\"value\", MINE, 2]')",
     ],
+    ids=[
+        *("ready", "not finite", "other call", "large number", "unknown function", "wrong arguments"),
+        *("wrong error", "deep", "not JSON", "two values"),
+    ],
 )
 def test_forged_line_fails_only_its_call(host: SnippetHost, body: str) -> None:
     bad, good = asyncio.run(outcomes(host, body))
@@ -95,6 +99,7 @@ def test_forged_line_fails_only_its_call(host: SnippetHost, body: str) -> None:
         "forge('[\"drop\", MINE, 77]')\nhang()",
         'forge(\'["call", MINE, 77, "ask", [1], {}]\')\nhang()',
     ],
+    ids=["drop", "call"],
 )
 def test_forged_line_does_not_stop_the_time_limit(host: SnippetHost, body: str) -> None:
     bad, good = asyncio.run(outcomes(host, body))

@@ -182,6 +182,7 @@ def test_an_answer_beyond_the_limit_is_refused(host: SnippetHost, monkeypatch: p
         "import signal, time\ndef f():\n    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n    time.sleep(3600)",
         "while True: pass",
     ],
+    ids=["loop", "sleep", "wait", "signal ignored", "loop in the module"],
 )
 def test_an_endless_snippet_is_stopped_in_time(host: SnippetHost, source: str) -> None:
     impatient(host)
@@ -202,6 +203,7 @@ def test_an_endless_snippet_is_stopped_in_time(host: SnippetHost, source: str) -
         ("def f(): return len(bytearray(1 << 34))", "ran out of memory"),
         ("def f():\n    x = []\n    while True: x.append(bytearray(1 << 26))", "ran out of memory"),
     ],
+    ids=["exit", "segmentation fault", "abort", "kill", "unnamed signal", "one large object", "many objects"],
 )
 def test_crash_fails_its_call_and_the_next_call_works(host: SnippetHost, source: str, message: str) -> None:
     with pytest.raises(SnippetError) as caught:

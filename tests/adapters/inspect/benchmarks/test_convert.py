@@ -41,6 +41,7 @@ def asked(log: EvalLog) -> dict[str, list[tuple[str, str]]]:
         ("several_correct", ()),
         ("few_shot", ()),
     ],
+    ids=["matching", "numbers", "choices", "several_correct", "few_shot"],
 )
 def test_converted_tasks_have_the_same_messages_and_sample_scores(
     task: str, options: tuple[str, ...], aigo: Run, benchmarks: Path

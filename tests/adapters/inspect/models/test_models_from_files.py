@@ -575,9 +575,13 @@ secrets: {K: $MODEL_KEY}
 """
 
 
+# Each concurrent call of a model's code has a worker of its own.
+ONE_WORKER = ("--max-samples", 1)
+
+
 def test_a_model_called_by_custom_code_runs(aigo: Run, folder: Path) -> None:
     (folder / "model.yaml").write_text(INFERENCE % ("", "pass"))
-    done = run_echo(aigo, "--json")
+    done = run_echo(aigo, "--json", "--max-samples", 2)
     assert done.code == 0, done.err
     assert done.json["metrics"][0]["value"] == 1.0
     assert SECRET not in written(folder)
@@ -586,7 +590,7 @@ def test_a_model_called_by_custom_code_runs(aigo: Run, folder: Path) -> None:
 @pytest.mark.parametrize("argument", [", sample", ", *, sample"])
 def test_custom_code_receives_the_row(aigo: Run, folder: Path, argument: str) -> None:
     (folder / "model.yaml").write_text(INFERENCE % (argument, 'said = sample["word"]'))
-    assert run_echo(aigo, "--json").json["metrics"][0]["value"] == 1.0
+    assert run_echo(aigo, "--json", "-n", 1).json["metrics"][0]["value"] == 1.0
 
 
 @pytest.mark.parametrize(
@@ -602,7 +606,7 @@ def test_failing_custom_code_fails_its_sample(
     aigo: Run, folder: Path, result_of: Load, code: str, message: str
 ) -> None:
     (folder / "model.yaml").write_text(INFERENCE % ("", f'if said == "word1": {code}'))
-    done = run_echo(aigo, "-n", 3)
+    done = run_echo(aigo, "-n", 3, *ONE_WORKER)
     assert done.code == 1
     first, second, third = trials(result_of(folder / "out" / "echo.tasklog.json"))
     assert message in second["errors"][0]["message"]
@@ -612,7 +616,7 @@ def test_failing_custom_code_fails_its_sample(
 def test_secrets_printed_by_custom_code_are_redacted(aigo: Run, folder: Path) -> None:
     show = 'if said == "word1": raise ValueError(environment["TOKEN"])\n        said += environment["TOKEN"]'
     (folder / "model.yaml").write_text(INFERENCE % ("", show))
-    done = run_echo(aigo, "-n", 3)
+    done = run_echo(aigo, "-n", 3, *ONE_WORKER)
     assert done.code == 1
     text = written(folder)
     assert "ValueError: [secret]" in text

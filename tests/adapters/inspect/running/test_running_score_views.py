@@ -329,15 +329,16 @@ def test_a_system_task_shows_that_no_model_was_called(aigo: Run, tmp_path: Path)
     assert sample.input == "(no model call: the task's own code computes its metrics)"
 
 
-@pytest.mark.parametrize(("value", "kept"), [("float('inf')", None), ("float('nan')", None), ("2**70", 2**70), ("'C'", "C"), ("None", None)])  # fmt: skip
-def test_unusual_single_score_values_are_restored(aigo: Run, tmp_path: Path, value: str, kept: Any) -> None:
+def test_unusual_single_score_values_are_restored(aigo: Run, tmp_path: Path) -> None:
     """These are infinity, texts that Inspect converts to numbers, and integers beyond its floats."""
+    kept = {"float('inf')": None, "float('nan')": None, "2**70": 2**70, "'C'": "C", "None": None}
     scorer = (
         "  scorers:\n    - type: python\n      key: odd\n      metrics: [{type: frequency, field: x}]\n      compute_scores_snippet: |\n"
-        f"        def compute_scores(sample, solver_output):\n            return {{'x': {value}}}\n"
+        f"        def compute_scores(sample, solver_output):\n            return {{'x': [{', '.join(kept)}][sample['n']]}}\n"
     )
-    run(aigo, tmp_path, SINGLE + scorer, *ROWS[:1], **MODEL)
-    (sample,) = json.loads((tmp_path / "out" / "t.tasklog.json").read_text())["evidence"]["samples"]
-    (score,) = sample["trials"][0]["scores"]
-    assert score["values"] == {"x": kept}
-    assert score.get("metadata", {}).get("not_finite") == ({"x": "inf"} if "inf" in value else None)
+    run(aigo, tmp_path, SINGLE + scorer, *({"q": "?", "n": number} for number in range(len(kept))), **MODEL)
+    samples = json.loads((tmp_path / "out" / "t.tasklog.json").read_text())["evidence"]["samples"]
+    for sample, (value, expected) in zip(samples, kept.items(), strict=True):
+        (score,) = sample["trials"][0]["scores"]
+        assert score["values"] == {"x": expected}, value
+        assert score.get("metadata", {}).get("not_finite") == ({"x": "inf"} if "inf" in value else None)

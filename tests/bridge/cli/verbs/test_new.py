@@ -43,15 +43,14 @@ def test_new_adds_to_the_project_of_the_current_folder(
     assert (project / "datasets" / "words.yaml").is_file()
 
 
-@pytest.mark.parametrize("name", ["", "../x", "a b", "é", "-x", "CON", "x" * 101, "a/b"])
-def test_name_that_is_not_a_valid_key_is_refused(aigo: Run, project: Path, name: str) -> None:
-    before = {*project.rglob("*")}
+def test_name_that_is_not_a_valid_key_is_refused(aigo: Run, project: Path) -> None:
+    files = {*project.rglob("*")}
+    for name in ("", "../x", "a b", "é", "-x", "CON", "x" * 101, "a/b"):
+        done = aigo("new", "task", "--", name)
 
-    done = aigo("new", "task", "--", name)
-
-    assert done.code == 2
-    assert "expected letters, digits, - and _" in done.err
-    assert {*project.rglob("*")} == before
+        assert done.code == 2, name
+        assert "expected letters, digits, - and _" in done.err
+        assert {*project.rglob("*")} == files, name
 
 
 def test_files_that_cannot_be_added_are_reported(aigo: Run, project: Path) -> None:
