@@ -27,12 +27,7 @@ Hook = TypeVar("Hook")
 
 
 def load_hook(name: str, expected: type[Hook]) -> Hook:
-    """Return the object of an extra for a hook.
-
-    Args:
-        name: key of `HOOKS`.
-        expected: class that declares the hook.
-    """
+    """Return the object of an extra for a hook in `HOOKS`; `expected` is the class that declares it."""
     module, _, attribute = HOOKS[name].partition(":")
     hook = getattr(import_module(module), attribute)
     if not isinstance(hook, expected):

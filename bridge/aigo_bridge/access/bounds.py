@@ -87,14 +87,8 @@ class Bounds:
         return replace(self, **{name: known[name](value) for name, value in limits.items()})
 
     def check_member(self, name: str, size: int, compressed: int, *, any_size: bool = False) -> None:
-        """Check a member by its directory entry; raise `LogTooLargeError` if it exceeds the limits.
-
-        Args:
-            name: name of the member.
-            size: unpacked size in bytes.
-            compressed: compressed size in bytes.
-            any_size: whether the ratio is checked for members of any size, because all of them together
-                are too large.
+        """Check a member by its directory entry; raise `LogTooLargeError` if it exceeds the limits. With
+        `any_size`, the ratio of small members is also checked, because all of them together are too large.
         """
         if size > self.member_bytes:
             raise LogTooLargeError(
@@ -109,11 +103,7 @@ class Bounds:
             )
 
     def most_unpacked(self, packed: int) -> int:
-        """Return the maximum unpacked bytes of a compressed file, or of all members of an archive.
-
-        Args:
-            packed: size of the file in bytes.
-        """
+        """Return the maximum unpacked bytes of a file of `packed` bytes, or of all members of an archive."""
         return max(self.together_from, int(min(self.ratio * max(packed, 1), sys.maxsize)))
 
     def unpacked(self, stream: BinaryIO, packed: int, name: str) -> BinaryIO:

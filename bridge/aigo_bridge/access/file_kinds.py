@@ -206,12 +206,8 @@ def is_foreign(head: Head) -> bool:
 
 
 def other_file(head: Head, name: str) -> OtherFile | None:
-    """Return the kind of a file that is certainly not an engine log or a file of another supported format;
-    `None` if it may be one, even a damaged one.
-
-    Args:
-        head: first bytes of the file.
-        name: file name; it decides if the content does not.
+    """Return the kind of a file, from its first bytes or else its name, that is certainly not an engine log
+    or of another supported format; `None` if it may be one, even a damaged one.
     """
     lowered = name.lower()
     data = head.data.lstrip()
@@ -262,12 +258,7 @@ def _is_json(data: bytes) -> bool:
 
 
 def skipped_files(folder: Path, taken: Iterable[str]) -> dict[OtherFile, list[Path]]:
-    """Return files in a folder that have names of logs but are not logs, by their kind.
-
-    Args:
-        folder: folder that is searched recursively.
-        taken: paths of the files that are logs.
-    """
+    """Return files below a folder that have names of logs but are not the logs `taken`, by their kind."""
     logs = {os.path.realpath(path) for path in taken}
     skipped: dict[OtherFile, list[Path]] = {}
     for directory, folders, files in os.walk(folder):

@@ -13,11 +13,7 @@ _TEXTS: ContextVar[Mapping[str, str] | None] = ContextVar("unsaved texts", defau
 
 @contextmanager
 def editing(texts: Mapping[str, str]) -> Iterator[None]:
-    """Read these texts instead of their files in this thread or task.
-
-    Args:
-        texts: absolute path with links resolved → text; the files need not exist.
-    """
+    """Read texts instead of files in this thread or task: real path → text. The files need not exist."""
     token = _TEXTS.set(texts)
     try:
         yield

@@ -59,12 +59,12 @@ def root_of(file: Path) -> Path:
 def root_of_folder(folder: Path) -> Path:
     """Return the root of all files in a folder."""
     project = project_of(folder)
-    return _real(folder) if project is None else project
+    return real_path(folder) if project is None else project
 
 
 def project_of(folder: Path) -> Path | None:
     """Return the project of a folder with links resolved; `None` without a project."""
-    return _project_of(_real(folder))
+    return _project_of(real_path(folder))
 
 
 _NAMED: ContextVar[tuple[Path, ...]] = ContextVar("folders that the user has named", default=())
@@ -73,7 +73,7 @@ _NAMED: ContextVar[tuple[Path, ...]] = ContextVar("folders that the user has nam
 @contextmanager
 def naming(folders: Iterable[Path]) -> Iterator[None]:
     """Treat folders that the user has named as projects, unless a file marks another project."""
-    token = _NAMED.set(tuple(map(_real, folders)))
+    token = _NAMED.set(tuple(map(real_path, folders)))
     try:
         yield
     finally:
@@ -114,20 +114,13 @@ def _around_evaluations(folder: Path) -> Path | None:
 
 def is_below(path: Path, root: Path) -> bool:
     """Return whether a path is below a root folder, with all links resolved."""
-    return _real(path).is_relative_to(_real(root))
+    return real_path(path).is_relative_to(real_path(root))
 
 
 def outside(shown: str, path: Path, root: Path, file: str | None = None) -> Issue:
-    """Return the issue of a path outside the root folder.
-
-    Args:
-        shown: displayed path.
-        path: the path.
-        root: root folder.
-        file: file with the problem.
-    """
-    base = _real(root)
-    around = Path(os.path.commonpath([_real(path).parent, base]))
+    """Return the issue of a path outside the root folder, displayed as `shown`, in a file."""
+    base = real_path(root)
+    around = Path(os.path.commonpath([real_path(path).parent, base]))
     wider = "DIR" if _is_shared(around) else from_here(around)
     hint = f"to allow it, use a wider root: --root {wider}"
     if wider != "DIR":
@@ -148,7 +141,7 @@ def from_here(path: Path) -> str:
     return shlex.quote(plain if is_apart else min(relative, plain, key=len))
 
 
-def _real(path: Path) -> Path:
+def real_path(path: Path) -> Path:
     """Return an absolute path with links resolved; circular links remain."""
     return Path(os.path.realpath(path))
 
@@ -156,7 +149,7 @@ def _real(path: Path) -> Path:
 def _is_shared(folder: Path) -> bool:
     """Return whether a folder can never be a project."""
     try:
-        home = _real(Path.home())
+        home = real_path(Path.home())
     except RuntimeError:  # There is no user or no home folder.
         home = Path(folder.anchor)
     if home.is_relative_to(folder) or folder == folder.parent:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from aigo_bridge.access.existence import is_folder, is_present
 from aigo_bridge.access.grants import allows_file
-from aigo_bridge.access.opening import from_here, is_below, outside, read_regular
+from aigo_bridge.access.opening import from_here, is_below, outside, read_regular, real_path
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue
 
@@ -89,7 +89,7 @@ def refusals_below(folder: Path, root: Path, own: Path | None = None) -> list[Is
 
 def reason_of(path: Path, root: Path, own: Path | None = None) -> str | None:
     """Return why a file is private, to end the sentence "the file is …"; `None` if it is not."""
-    real, real_root = _real(path), _real(root)
+    real, real_root = real_path(path), real_path(root)
     places = {(_plain(path), _plain(root)), (_plain(path), real_root), (real, real_root)}
     reasons = (
         _reason(place, around, own) for place, around in sorted(places) if place.is_relative_to(around)
@@ -98,7 +98,7 @@ def reason_of(path: Path, root: Path, own: Path | None = None) -> str | None:
 
 
 def _reason(place: Path, root: Path, owner_folder: Path | None) -> str | None:
-    owner_folders = () if owner_folder is None else (_plain(owner_folder), _real(owner_folder))
+    owner_folders = () if owner_folder is None else (_plain(owner_folder), real_path(owner_folder))
     start = next(
         (folder for folder in owner_folders if place.is_relative_to(folder) and folder.is_relative_to(root)),
         None,
@@ -115,10 +115,6 @@ def _reason(place: Path, root: Path, owner_folder: Path | None) -> str | None:
 
 def _plain(path: Path) -> Path:
     return Path(os.path.normpath(path.absolute()))
-
-
-def _real(path: Path) -> Path:
-    return Path(os.path.realpath(path))
 
 
 # .gitignore

@@ -11,12 +11,7 @@ SHOWN = 400
 
 
 def page(entry: CatalogueEntry, said: str | None = None) -> str:
-    """Return the page of an error code.
-
-    Args:
-        entry: the entry of the code.
-        said: the output of the example command; `None` to omit it.
-    """
+    """Return the page of an error code, with the output of the example command unless it is `None`."""
     parts = [f"# {entry.code}: {entry.title}", entry.meaning, f"**Fix:** {entry.remedy}"]
     if entry.example is not None:
         parts += ["## Example", *_example(entry.example)]

@@ -23,7 +23,7 @@ from aigo_bridge.cli.terminal import colour_of, name_of, printable, short_path, 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, Issue, dotted
 from aigo_bridge.exit_codes import ExitCode, of_signal
-from aigo_bridge.process.signals import STOPPED_BY, is_stopped
+from aigo_bridge.process.signals import STOPPED_BY, STOPPING, is_stopped
 
 if TYPE_CHECKING:
     from aigo_bridge.engine.outcome import Outcome
@@ -34,12 +34,7 @@ def reported(
     code: ExitCode = ExitCode.WRONG_USE,
     errors: tuple[type[Exception], ...] = (BridgeError, OSError),
 ) -> Iterator[None]:
-    """Print expected errors as messages instead of tracebacks, and exit with `code`.
-
-    Args:
-        code: exit code.
-        errors: classes of the expected errors.
-    """
+    """Print expected errors as messages instead of tracebacks, and exit with `code`."""
     try:
         yield
     except BrokenPipeError:
@@ -304,11 +299,6 @@ def _escaped(text: str, also: str = "") -> str:
 
 # Signals that stop a command
 
-
-STOPPING = tuple(
-    signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if name in signal.Signals.__members__
-)
-"""Signals that stop a command."""
 
 _PATIENCE = 0.5
 """Maximum seconds that a signal handler waits for the counting thread."""

@@ -145,14 +145,7 @@ def verb_command(
     panels: Mapping[str, Sequence[str]] | None = None,
     base: type[VerbCommand] = VerbCommand,
 ) -> type[VerbCommand]:
-    """Return the command class of a verb.
-
-    Args:
-        examples: command lines of the help.
-        exit_codes: exit code → its meaning.
-        panels: title of a panel → its options, by parameter name.
-        base: class to derive from.
-    """
+    """Return the command class of a verb: examples, exit code → meaning, title of a panel → options."""
     values = {"examples": examples, "exit_codes": exit_codes, "panels": panels or {}}
     return type("Verb", (base,), values)
 

@@ -70,12 +70,7 @@ class RunOutputs:
 
 
 def run_one(options: RunOptions, gathered: RunOutputs | None = None) -> ExitCode:
-    """Run a task, a run file or a benchmark.
-
-    Args:
-        options: options of the run.
-        gathered: collects JSON summaries and results; `None`: they are printed and written.
-    """
+    """Run a task, a run file or a benchmark. Summaries and results are collected, or printed and written."""
     benchmark = split_name(options.task)
     if benchmark is None:
         return run_tasks(options, gathered)

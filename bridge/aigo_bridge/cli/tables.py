@@ -29,12 +29,7 @@ _CELL = 60
 
 
 def print_table(console: Console, table: Table) -> None:
-    """Print a table with one line per row; on a narrower terminal, print its rows as entries.
-
-    Args:
-        console: console for standard output.
-        table: table without a box; its cells and headers are texts.
-    """
+    """Print a table with one line per row; on a narrower terminal, print its rows as entries."""
     from rich.measure import Measurement
 
     width = width_of(sys.stdout)

@@ -184,12 +184,7 @@ def _choice(fields: Mapping[str, Any]) -> Choice:
 
 
 def request_json(request: ModelRequest, continuations: Sequence[str] | None = None) -> Json:
-    """Return a call in the form of a recording.
-
-    Args:
-        request: request to the model.
-        continuations: texts whose likelihoods are requested; `None` for an answer.
-    """
+    """Return a call in the form of a recording; `continuations` are texts whose likelihoods are requested."""
     content: Json = {}
     if request.items is not None:
         content["items"] = [_item(item) for item in request.items]

@@ -160,10 +160,8 @@ def logs_at(location: str) -> dict[str, list[str]]:
 def log_importers(
     location: str | None = None,
 ) -> tuple[dict[str, LogImporter], list[MissingEngineError]]:
-    """Return the importers of engines and formats by name, and the engines that cannot be loaded.
-
-    Args:
-        location: leave out importers that do not read this local file.
+    """Return the importers of engines and formats by name, and the engines that cannot be loaded. With a
+    `location`, importers that do not read this local file are left out.
     """
     head = None if location is None or "://" in location else head_of(location)
     file_name = "" if location is None else Path(location).name

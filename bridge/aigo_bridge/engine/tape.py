@@ -76,13 +76,7 @@ class TapedCall(Protocol):
         ...
 
     def keep(self, outcome: CallOutcome, started: float, seconds: float) -> None:
-        """Record the outcome of the call before it is used.
-
-        Args:
-            outcome: an answer, or the error after all attempts.
-            started: start time, in Unix seconds.
-            seconds: duration of the call.
-        """
+        """Record the outcome of the call (an answer, or the error after all attempts) before it is used."""
         ...
 
     def lose(self, reason: str) -> None:
@@ -118,21 +112,13 @@ class Tape(Protocol):
         ...
 
     def lines(self, plans: Sequence[TaskPlan]) -> list[dict[str, Any]]:
-        """Return the digests that identify the lines of the cassette; see `LineDigests.to_json`.
-
-        Args:
-            plans: plans of the finished run, one for each repetition.
+        """Return the digests that identify the lines of the cassette (see `LineDigests.to_json`), from the
+        plans of the finished run, one for each repetition.
         """
         ...
 
     def of_task(self, plan: TaskPlan, engine: str, models: Mapping[str, str]) -> TaskTape:
-        """Return the tape for one plan of the run.
-
-        Args:
-            plan: the plan.
-            engine: engine that runs it.
-            models: AI GO model key (`""` for the evaluated model) → model name for the engine.
-        """
+        """Return the tape for one plan of the run on an engine, with its models by AI GO key."""
         ...
 
 

@@ -94,10 +94,7 @@ class Parity:
 
 
 def parity(outcomes: Mapping[str, Outcome]) -> Parity:
-    """Compare the results of several engines for one task.
-
-    Args:
-        outcomes: engine → its outcome; at least two. The first one sets the order.
+    """Compare the results of at least two engines for one task; the first engine sets the order.
 
     Raises:
         EvidenceError: a result log cannot be read.

@@ -35,11 +35,7 @@ class RunTape(Protocol):
         ...
 
     def notes(self, num_reused: int) -> list[str]:
-        """Return lines about the recording at the end of the run.
-
-        Args:
-            num_reused: number of trials that were reused from earlier runs.
-        """
+        """Return lines about the recording at the end of a run that reused this number of trials."""
         ...
 
 

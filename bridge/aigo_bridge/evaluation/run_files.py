@@ -156,10 +156,8 @@ def own_folder(text: str) -> Path:
 
 
 def read_run_files(origin: PlanOrigin) -> list[RunFile]:
-    """Return the evaluations of a file: one, or all evaluations of an assessment plan.
-
-    Args:
-        origin: `task` is the file; `config` overrides the values in the file.
+    """Return the evaluations of a file, with values that `origin.config` overrides: one, or all of an
+    assessment plan.
 
     Raises:
         SpecError: a file is invalid, or values are missing or wrong.

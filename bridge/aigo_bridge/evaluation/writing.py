@@ -229,11 +229,8 @@ class WrittenRun:
         self.tally = RunningTotals(evidence.plan, evidence.numbers) if own is None else RunningTotals(own)
 
     def samples(self, *, salvage: bool) -> Iterator[tuple[SampleEvidence, Sample]]:
-        """Yield the samples, each also in its written form.
-
-        Args:
-            salvage: whether to stop at a damaged position in the log and record the error. Otherwise, the
-                error is raised.
+        """Yield the samples, each also in its written form. With `salvage`, damage in the log is recorded and
+        ends the samples; otherwise it is raised.
         """
         stream = sample_stream(self.evidence.trials(), self.tally)
         samples = self.faults.samples(stream) if salvage else ((sample, sample) for sample in stream)
@@ -408,13 +405,7 @@ def came_to_an_end(execution: Execution, tally: RunningTotals, planned: int | No
 
 
 def execution_of(execution: Execution, model: str | None, tallies: Sequence[RunningTotals]) -> TaskExecution:
-    """Return when a run took place and the usage of the evaluated model.
-
-    Args:
-        execution: time and tokens of all runs.
-        model: engine's name of the evaluated model.
-        tallies: samples of each run.
-    """
+    """Return when a run took place and the usage of the evaluated model, which the engine calls `model`."""
     fields: dict[str, Any] = {
         "runtime": max(0.0, execution.ended_at - execution.started_at),
         "started_at": int(execution.started_at),

@@ -39,12 +39,8 @@ Json = dict[str, Any]
 def dump_solution(
     result: Solution | SampleFailure, dump: Callable[[SolverOutput], Json], *, postprocessed: bool
 ) -> Json:
-    """Convert the result of a solver to JSON; `load_solution` reverses it.
-
-    Args:
-        result: the solution, or the reason for the failure.
-        dump: converts an output to JSON.
-        postprocessed: whether the plan has a post-processor, whose rows are stored.
+    """Convert the result of a solver to JSON; `load_solution` reverses it. With `postprocessed`, rows of
+    the plan's post-processor are stored.
     """
     if isinstance(result, SampleFailure):
         return {"failure": result.to_json()}
@@ -195,12 +191,8 @@ class Replay:
     async def solution(
         self, program: SampleProgram, sample: Sample, trial: int
     ) -> Solution | SampleFailure | None:
-        """Return the stored output of one trial of a sample; `None` if it must be solved (again).
-
-        Args:
-            program: compiled plan; its post-processor runs on outputs that were not post-processed yet.
-            sample: the sample.
-            trial: number of the trial, from 0.
+        """Return the stored output of one trial of a sample; `None` if it must be solved (again). The
+        program's post-processor runs on outputs that were not post-processed yet.
         """
         records = self._runs.get(sample.id, trial)
         if not records and self._made_rows:
@@ -237,11 +229,6 @@ def of_result_log(path: Path) -> Replay:
 
 def of_native_log(path: Path, plan: TaskPlan, read: Callable[[Path], Evidence]) -> Replay:
     """Return the outputs in an earlier log of the same solver. Missing outputs are solved.
-
-    Args:
-        path: engine log.
-        plan: plan that reuses the outputs.
-        read: function that reads an engine log.
 
     Raises:
         EvidenceError: the file is not a log of aigo-bridge, or belongs to another solver.

@@ -123,10 +123,6 @@ class JobModels(Generic[M]):
 def make_models(jobs: Sequence[Job], make: Callable[[str], M]) -> list[JobModels[M]]:
     """Create the models of jobs. Jobs share one model, with its connections and counts, for the same name.
 
-    Args:
-        jobs: the jobs.
-        make: creates a model from the user's name for it.
-
     Raises:
         UsageError: models cannot be created; lists all of them.
     """
@@ -205,14 +201,7 @@ def identity_of(header: Mapping[str, Any]) -> Identity:
 def start_jobs(
     jobs: Sequence[Job], models: Sequence[Mapping[str, str]], settings: RunSettings, logs: EarlierLogs[F]
 ) -> list[PlannedJob[F]]:
-    """Return the start of each job.
-
-    Args:
-        jobs: the jobs.
-        models: for each job, AI GO model key (`""` for the evaluated model) → model name for the engine.
-        settings: settings of the run.
-        logs: earlier logs of the engine.
-    """
+    """Return the start of each job from its models (AI GO key → engine name) and earlier logs."""
     runs = logs.runs(settings.out) if any(job.earlier != "ignore" for job in jobs) else []
     starts = [_start(job, names, runs, settings, logs) for job, names in zip(jobs, models, strict=True)]
     for start, names in zip(starts, models, strict=True):

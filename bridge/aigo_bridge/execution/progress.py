@@ -293,12 +293,8 @@ LONGEST_WAIT = 30 * 60.0
 
 
 def wait_after(attempt: int, asked: float | None) -> float:
-    """Return the seconds until a call is repeated: the requested time, otherwise an exponential time; with
-    jitter.
-
-    Args:
-        attempt: number of the failed attempt, from 1.
-        asked: number of seconds that the endpoint requests (`Retry-After`).
+    """Return the seconds until a call is repeated: the requested time (`Retry-After`), otherwise an
+    exponential time; with jitter.
     """
     if asked is not None:
         return min(asked, LONGEST_WAIT) + random.uniform(0, min(1.0, asked / 4))  # noqa: S311  # not a secret

@@ -20,6 +20,7 @@ from typing import Any
 
 from aigo_bridge.dtypes import ChatCompletionModelOutput, SingleSolverOutput
 from aigo_bridge.errors import SnippetError
+from aigo_bridge.exporting.python_code import first_line
 from aigo_bridge.snippets import Snippet, SnippetHost
 
 MODULE = "own_{stem}"
@@ -50,11 +51,7 @@ def module_of(file: Path) -> str:
 
 
 def carried(file: Path, names: Collection[str]) -> str:
-    """Return the definitions in a file that some of its names need, in source order.
-
-    Args:
-        file: Python file of the benchmark's author.
-        names: functions, classes or variables at its top level.
+    """Return the definitions in a file that some of its top-level names need, in source order.
 
     Raises:
         NotCarriedError: the code needs another file, or cannot be read.
@@ -72,7 +69,7 @@ def carried(file: Path, names: Collection[str]) -> str:
     for statement in chosen:
         is_definition = isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         text += "\n\n" * (is_definition and bool(text))
-        text += "\n".join(lines[_first_line(statement) - 1 : statement.end_lineno]) + "\n"
+        text += "\n".join(lines[first_line(statement) - 1 : statement.end_lineno]) + "\n"
     if len(text) > LARGEST:
         raise NotCarriedError(f"it is longer than {LARGEST:,} characters")
     return text
@@ -206,11 +203,6 @@ def _is_installed(package: str) -> bool:
 @cache
 def _installed() -> frozenset[str]:
     return frozenset(packages_distributions())
-
-
-def _first_line(statement: ast.stmt) -> int:
-    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
-    return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def _literal(text: str) -> str:

@@ -334,12 +334,8 @@ def _path(node: nodes.Node) -> str | None:
 
 
 def about_task(plan: TaskPlan, forms: Sequence[Form], *, prefix: bool = False) -> dict[str, Any]:
-    """Return the data about scorers and trials for the code of a task.
-
-    Args:
-        plan: plan of the task.
-        forms: forms of its scorers.
-        prefix: whether the names of metrics start with the scorer's key.
+    """Return the data about scorers and trials for the code of a task. With `prefix`, names of metrics start
+    with the scorer's key.
     """
     benchmark = plan.benchmark
     scorers = [

@@ -119,11 +119,8 @@ def described(parameter: Parameter) -> str:
 
 
 def literal(value: Any, *, indent: int = 0) -> str:
-    """Convert a JSON value to Python source. Lists and mappings have one item per line.
-
-    Args:
-        value: text, number, boolean, `None`, or lists and mappings of them.
-        indent: column of the first line of the value.
+    """Convert a JSON value to Python source that starts in column `indent`, with one list or map item per
+    line.
     """
     if isinstance(value, str):
         return text_literal(value)
@@ -374,7 +371,7 @@ def _statements(source: str, tree: ast.Module) -> Iterator[tuple[str, str]]:
         following = tree.body[number + 1] if number + 1 < len(tree.body) else node
         is_described = isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant)
         end = following.end_lineno if is_described else node.end_lineno
-        yield name, "\n".join(lines[_first_line(node) - 1 : end])
+        yield name, "\n".join(lines[first_line(node) - 1 : end])
 
 
 def _parts(source: str, tree: ast.Module) -> tuple[str, str, str]:
@@ -382,13 +379,14 @@ def _parts(source: str, tree: ast.Module) -> tuple[str, str, str]:
     lines = source.splitlines()
     docstring, *statements = tree.body
     body = next(node for node in statements if not isinstance(node, ast.Import | ast.ImportFrom))
-    end = _first_line(statements[-1]) - 1
+    end = first_line(statements[-1]) - 1
     parts = lines[: docstring.end_lineno], lines[body.lineno - 1 : end], lines[end:]
     head, constants, final = ("\n".join(part).strip("\n") for part in parts)
     return head, constants, final
 
 
-def _first_line(node: ast.stmt) -> int:
+def first_line(node: ast.stmt) -> int:
+    """Return the line of a statement, or of its first decorator."""
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 

@@ -226,10 +226,8 @@ class ImportReport:
         return f"<ImportReport of {self.log!r}: {', '.join(parts)}{written}>"
 
     def with_exit_code(self, max_loss: int | None) -> ImportReport:
-        """Return this report with its exit code and the reason for it.
-
-        Args:
-            max_loss: maximum number of dropped items; `None` for any number.
+        """Return this report with its exit code and reason; `max_loss` items may be dropped (`None`: any
+        number).
         """
         code = of_import(is_damaged=bool(self.damage), num_lost=self.loss.lost, max_loss=max_loss)
         if code is ExitCode.PARTIAL:

@@ -84,11 +84,7 @@ def shown_value(value: Any) -> str:
 
 
 def unix_time_of(date: str) -> int | None:
-    """Return the Unix time of a date in a file name, taken as UTC; `None` if it is not a date.
-
-    Args:
-        date: e.g. `2025-01-31T12-30-00.5`, with hyphens or colons.
-    """
+    """Return the Unix time of a date in UTC such as `2025-01-31T12-30-00.5`; `None` if it is not a date."""
     day, _, clock = date.partition("T")
     try:
         time = datetime.fromisoformat(f"{day}T{clock.replace('-', ':')}")

@@ -81,11 +81,7 @@ def validate_file(path: Path) -> tuple[list[TaskSpec], list[RecordError]]:
 
 
 def load_tasks(path: Path, *, allow_bad_tasks: bool = False) -> tuple[TaskSpec, ...]:
-    """Load the tasks of a file for a run: all of them or none.
-
-    Args:
-        path: path of the file.
-        allow_bad_tasks: whether to continue with the valid tasks if others are invalid (`--allow-bad-tasks`).
+    """Load the tasks of a file for a run: all or none, unless `allow_bad_tasks` skips invalid records.
 
     Raises:
         SpecError: a record is invalid and that is not allowed, or no task is valid; contains every error.

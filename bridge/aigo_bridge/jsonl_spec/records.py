@@ -230,9 +230,6 @@ class _Cue:
 def render(task: TaskSpec | Mapping[str, Any]) -> str:
     """Return the text for the model: each example as prompt, space, completion and a blank line; then the
     prompt.
-
-    Args:
-        task: a task, or a valid record as parsed JSON.
     """
     record = task.to_record() if isinstance(task, TaskSpec) else task
     parts = [

@@ -51,10 +51,6 @@ class Fault:
 def answer_issues(definition: BenchmarkDefinition, samples: Sequence[Sample]) -> Iterator[Issue]:
     """Yield a warning for each problem, with the number of rows, their values and the first row of each
     value.
-
-    Args:
-        definition: definition with bound config and valid templates.
-        samples: all samples that will run.
     """
     if definition.solver is not None and definition.solver.postprocessor is not None:
         return  # The scored rows are created during the run.

@@ -166,10 +166,6 @@ _PRINTED = re.compile(r"(?<![\w])(None|nan)(?![\w])")
 def null_issues(definition: BenchmarkDefinition, samples: Sequence[Sample]) -> Iterator[Issue]:
     """Yield a warning for each template field and column that it prints, if some samples lack a value in the
     column.
-
-    Args:
-        definition: definition with bound config and valid templates.
-        samples: all samples that will run.
     """
     beside = (definition.dataset.keys if definition.dataset is not None else None) or ()
     templates = [

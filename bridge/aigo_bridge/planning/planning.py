@@ -43,12 +43,7 @@ SpecPath = tuple[str | int, ...]
 def snippet_places(
     document: Document[TaskSpec], definition: BenchmarkDefinition | SystemDefinition
 ) -> dict[str, tuple[str, int]]:
-    """Return the positions of a task's snippets in the form of `TaskPlan.snippet_places`.
-
-    Args:
-        document: task after reading.
-        definition: definition with bound config, as it runs.
-    """
+    """Return the positions of a task's snippets in the form of `TaskPlan.snippet_places`."""
     places: dict[str, tuple[str, int]] = {}
     for path, code in _snippets(definition):
         place = snippet_place(document, ("definition", *path), code)
@@ -60,12 +55,7 @@ def snippet_places(
 def locate_templates(
     document: Document[TaskSpec], definition: BenchmarkDefinition | SystemDefinition
 ) -> None:
-    """Set the positions of a task's templates, for errors while it runs.
-
-    Args:
-        document: task after reading.
-        definition: definition with bound config, as it runs.
-    """
+    """Set the positions of a task's templates, for errors while it runs."""
     for field in template_fields(definition) if isinstance(definition, BenchmarkDefinition) else ():
         place = snippet_place(document, field.path, field.text)
         if place is not None:

@@ -13,16 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
+from aigo_bridge.process.signals import STOPPING
+
 fcntl: ModuleType | None
 try:
     import fcntl
 except ImportError:
     fcntl = None
-
-STOPPING = frozenset(
-    signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if name in signal.Signals.__members__
-)
-"""Signals that stop a command; they reach all processes in the process group of a terminal."""
 
 FOLDER = getattr(os, "O_DIRECTORY", 0)
 """Flag for opening only folders."""

@@ -22,7 +22,8 @@ from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
 from typing import Any, Self, TypeVar
 
-from aigo_bridge.process.locks import STOPPING, signals_held_back
+from aigo_bridge.process.locks import signals_held_back
+from aigo_bridge.process.signals import STOPPING
 
 T = TypeVar("T")
 

@@ -8,6 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+STOPPING = tuple(
+    signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if name in signal.Signals.__members__
+)
+"""Signals that stop a command; they reach all processes in the process group of a terminal."""
+
 STOPPED_BY: list[int] = []
 """The signal that stopped the command; empty before a signal arrives, and outside commands."""
 

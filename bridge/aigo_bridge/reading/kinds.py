@@ -137,13 +137,7 @@ def other_document(data: Any) -> tuple[str, str] | None:
 
 
 def recognise(data: Any, file: Path | None = None) -> Kind | None:
-    """Return the kind of a document, or `None` if its keys do not determine it.
-
-    Args:
-        data: the document.
-        file: path of the document. Its name may determine the kind of an entity with common keys only
-            (`datasets/rows.yaml`).
-    """
+    """Return the kind of a document; `None` if neither its keys nor the name of its file determines it."""
     kind = told_kind(data, file)
     if kind is not None or not isinstance(data, dict) or is_part(data):
         return kind

@@ -96,12 +96,8 @@ _MEANT = {
 def issues_from_validation(
     error: ValidationError, document: Document[Any], model: type[BaseModel]
 ) -> list[Issue]:
-    """Return every pydantic error in `document.data` as an issue with its position, in file order.
-
-    Args:
-        error: error of `model.model_validate(document.data)`, or of a tree with the same structure.
-        document: document with the positions.
-        model: expected specification, which provides words for suggestions.
+    """Return every pydantic error in `document.data` as an issue with its position, in file order. The
+    expected specification `model` provides words for suggestions.
     """
     grouped: dict[tuple[Path, str], list[ErrorDetails]] = {}
     for detail in error.errors(include_url=False, include_context=True):

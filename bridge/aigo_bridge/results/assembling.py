@@ -425,12 +425,8 @@ class Metrics:
 
 
 def metrics_for(tally: RunningTotals, host: SnippetHost | None = None) -> Metrics:
-    """Compute the metrics of every scorer over its scores.
-
-    Args:
-        tally: totals filled by `sample_stream`.
-        host: host for `python` metrics of the user's own plan; without a host, they have an error instead
-            of a value. Code in a log is never executed, so its metrics keep their stored values.
+    """Compute the metrics of every scorer over its scores. Without a host, `python` metrics of the user's own
+    plan have an error. Code in a log is never executed, so its metrics keep their stored values.
     """
     data: list[MetricData] = []
     rows: list[MetricRow] = []

@@ -152,11 +152,7 @@ class SampleFacts:
         return sum(self.trials)
 
     def state(self, num_scorers: int) -> SampleState:
-        """Return the state of the sample.
-
-        Args:
-            num_scorers: number of scorers of the task; 0 if unknown or without scorers.
-        """
+        """Return the state of the sample. The number of scorers of the task is 0 if unknown."""
         if self.is_undecided:
             return SampleState.FAILED
         all_failed = 0 < self.num_trials == self.trials[SampleState.FAILED]
@@ -223,12 +219,7 @@ def rules_of(sample: Json) -> list[str]:
 
 
 def trial_number(trial: Json, position: int) -> int:
-    """Return the displayed number of a trial, from 1; the evidence counts from 0.
-
-    Args:
-        trial: JSON object of the trial in the result.
-        position: position among the trials of the sample, from 0.
-    """
+    """Return the displayed number of a trial, from 1; the evidence, and `position`, count from 0."""
     index = trial.get("index")
     return (index if isinstance(index, int) else position) + 1
 

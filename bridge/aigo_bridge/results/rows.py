@@ -47,12 +47,8 @@ class TrialRow:
 
 
 def rows_of(sample: Json, number: int, run: int | None) -> Iterator[TrialRow]:
-    """Yield the rows of a sample, one for each trial.
-
-    Args:
-        sample: sample as written in the log, including the legacy form without trials.
-        number: position of the sample in the report.
-        run: number of its run; `None` for a sample of the task.
+    """Yield the rows of a sample, including the legacy form, one for each trial. `run` is `None` for a sample
+    of the task.
     """
     rules = rules_of(sample)
     for position, trial in enumerate(trials_of(sample)):

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from aigo_bridge.access.existence import is_folder, is_present
 from aigo_bridge.access.file_kinds import expanded
-from aigo_bridge.access.opening import open_regular, read_regular
+from aigo_bridge.access.opening import open_regular, read_regular, real_path
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import EvidenceError, Issue, SpecError, UsageError
 from aigo_bridge.results.log_files import COMPRESSIONS
@@ -93,7 +93,7 @@ def sources_of(locations: Iterable[str | os.PathLike[str]], root: Path | None = 
         places = expanded(os.fspath(text)) if root is None else [text]
         for location in map(Path, places):
             found = list(_at(location, root))
-            keys = [(location, one.name) if one.path is None else _real(one.path) for one in found]
+            keys = [(location, one.name) if one.path is None else real_path(one.path) for one in found]
             # Task specifications of one run file may share a result log.
             sources += [one for one, key in zip(found, keys, strict=True) if key not in seen]
             seen.update(keys)
@@ -184,10 +184,6 @@ def without_suffix(name: str) -> str:
     return name.removesuffix(".tasklog.jsonl").removesuffix(SUFFIX)
 
 
-def _real(path: Path) -> Path:
-    return Path(os.path.realpath(path))
-
-
 def _at(location: Path, root: Path | None) -> Iterator[ResultSource]:
     file, mark, key = str(location).rpartition("#")
     if location.is_dir():
@@ -263,7 +259,7 @@ def linked_sources(folder: Path, root: Path | None = None) -> list[ResultSource]
     if issues:
         raise SpecError(issues)
     included = {file for one in evaluations for file in one.included}
-    evaluations = [one for one in evaluations if _real(one.file) not in included]
+    evaluations = [one for one in evaluations if real_path(one.file) not in included]
     return [source for evaluation in evaluations for source in _linked(evaluation, root)]
 
 

@@ -29,12 +29,8 @@ _SCORING = frozenset({"scorers", "scorer"})
 
 
 def stop_reason_of(trial: Any) -> str | None:
-    """Return the stop reason of a trial's final model call, excluding judges; `None` if it is not recorded.
-
-    Args:
-        trial: JSON object of the trial in the result.
-
-    A refusal in the model's answer is `refusal` for every provider.
+    """Return the stop reason of a trial's final model call, excluding judges; `None` if it is not recorded. A
+    refusal in the model's answer is `refusal` for every provider.
     """
     outputs = _outputs(trial)
     if not outputs:
@@ -58,9 +54,6 @@ def stop_reason_of(trial: Any) -> str | None:
 def incomplete_texts(reasons: Mapping[str, int]) -> list[str]:
     """Return display texts about incomplete answers, such as `2 answers stopped by the content filter` and `1
     cut at the token limit`.
-
-    Args:
-        reasons: stop reason → number of trials.
     """
     texts: list[str] = []
     for reason, number in sorted(reasons.items()):

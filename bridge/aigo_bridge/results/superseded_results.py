@@ -24,12 +24,7 @@ STATUS = "superseded"
 
 
 def superseded_mark(log: str, **identity: str | None) -> dict[str, Any]:
-    """Return the entries of `specification.config` that mark a result.
-
-    Args:
-        log: name of the latest attempt's log.
-        identity: identifiers that both logs have in common.
-    """
+    """Return the entries of `specification.config` that mark a result; `log` is the latest attempt's name."""
     return {OWN: {_MARK: {"log": log, **{name: value for name, value in identity.items() if value}}}}
 
 
@@ -42,12 +37,7 @@ def superseded_by(config: Mapping[str, Any]) -> str | None:
 
 
 def without_superseded(paths: Iterable[Path], note: Callable[[str], None]) -> list[Path]:
-    """Return the result logs without superseded ones; all of them if every one is superseded.
-
-    Args:
-        paths: result logs and possibly other files.
-        note: called with one line if results are left out.
-    """
+    """Return the result logs without superseded ones, which `note` reports, unless all are superseded."""
     from aigo_bridge.results.reading import LogReader
 
     latest: dict[Path, str | None] = {}

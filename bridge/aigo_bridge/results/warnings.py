@@ -83,11 +83,8 @@ class Doubts:
                 self.choices.setdefault(score.scorer_key, Counter())[truth] += 1
 
     def lines(self, planned: Collection[str] = (), rules: Sequence[ActionRuleSpec] = ()) -> Iterator[str]:
-        """Yield one line for each fact; empty for a run without doubts.
-
-        Args:
-            planned: keys of scorers whose ground truths planning already reported.
-            rules: action rules of the task.
+        """Yield one line for each fact; empty for a run without doubts. Ground truths of the scorers in
+        `planned` were already reported.
         """
         if self.num_empty:
             answers = "answer" if self.num_answers == 1 else "answers"

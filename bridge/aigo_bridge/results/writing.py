@@ -132,12 +132,7 @@ class DocumentWriter:
     """Writer of a `.json` result log. It writes each part immediately."""
 
     def __init__(self, file: BinaryIO, start: bytes = FIRST_LINE):
-        """Prepare a log without writing to it.
-
-        Args:
-            file: the log.
-            start: text before the first sample.
-        """
+        """Prepare a log, whose first sample follows the text `start`, without writing to it."""
         self._file = file
         self._start = start
         self.num_samples = 0
@@ -154,23 +149,13 @@ class DocumentWriter:
             self._file.write(piece)
 
     def copy_samples(self, number: int, text: BinaryIO) -> None:
-        """Append samples from a file that contains their text, with `SAMPLE_SEPARATOR` between them.
-
-        Args:
-            number: number of samples in the file; at least one.
-            text: file, which is read to its end.
-        """
+        """Append a number of samples, at least one, from a file with their text and `SAMPLE_SEPARATOR`."""
         self._file.write(SAMPLE_SEPARATOR if self.num_samples else self._start)
         self.num_samples += number
         shutil.copyfileobj(text, self._file, 1 << 20)
 
     def finish(self, evidence: bytes, frame: bytes) -> None:
-        """Write the text after the samples.
-
-        Args:
-            evidence: JSON object of the evidence, without any samples that were written.
-            frame: JSON object of the log, without the evidence.
-        """
+        """Write the text after the samples: the evidence, and the log without it, as JSON objects."""
         if not self.num_samples:
             self._file.write(b'{"evidence":' + evidence)
         elif evidence == b"{}":

@@ -261,11 +261,9 @@ class SnippetHost:
     """
 
     def __init__(self, limits: SnippetLimits | None = None, *, in_process: bool | None = None):
-        """Args:
-        limits: what one call may use.
-        in_process: run snippets in this process, so that a debugger's breakpoints work. Nothing is isolated
-            then: they
-            see the keys, can hang or end the process, and have no limits. `None`: as `run_in_process` said.
+        """Create a host without workers. With `in_process`, snippets run in this process, for breakpoints of
+        a debugger. They are not isolated then: they see the keys, can hang or end the process, and have no
+        limits. `None`: as `run_in_process` said.
         """
         self.limits = limits or SnippetLimits()
         self.in_process = (chosen() == "in-process") if in_process is None else in_process

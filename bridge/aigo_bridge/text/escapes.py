@@ -224,11 +224,7 @@ def _anywhere(text: str) -> str:
 
 def _spellings(part: str, begin: str = "") -> str:
     """Return a regular expression for all spellings of a character or a row of backslashes; JSON in JSON
-    doubles them.
-
-    Args:
-        part: character or backslashes.
-        begin: condition before a leading backslash.
+    doubles them. `begin` is a condition before a leading backslash.
     """
     if PLAIN.fullmatch(part):
         return re.escape(part)

@@ -120,12 +120,7 @@ def evaluated_model(frame: TaskResultLog) -> ModelEntity | None:
 
 
 def other_model(name: str, asked: str | None) -> ModelEntity:
-    """Return a judge, or another model that a task calls.
-
-    Args:
-        name: key of the model in the task.
-        asked: engine's name of the model that answered; `None` if unknown.
-    """
+    """Return a judge, or another model that a task calls, and the engine's name for it if it answered."""
     names = (name,) if asked is None else (name, asked)
     return ModelEntity(content_key(name, [name, asked]), names, name)
 
@@ -137,14 +132,8 @@ def run_document(
     models: Iterable[ModelEntity],
     files: Mapping[str, Sequence[str]],
 ) -> Json:
-    """Return the run file.
-
-    Args:
-        key: key of the evaluation.
-        display_name: display name of the evaluation.
-        specifications: the results.
-        models: every model.
-        files: `models`, `datasets` and `tasks` → their files.
+    """Return the run file with a specification for each result. `files` is `models`, `datasets` and `tasks` →
+    their files.
     """
     evaluated = {specification.model for specification in specifications}
     parameters: list[Json] = []

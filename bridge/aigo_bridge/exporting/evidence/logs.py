@@ -199,22 +199,12 @@ class Attachments:
     """Replacement of attachments by a file reference or a description, with counts."""
 
     def __init__(self, choice: AttachmentChoice, folder: Path):
-        """Choose how to replace attachments.
-
-        Args:
-            choice: `files` writes each attachment one time to `attachments/`, `drop` leaves it out.
-            folder: export folder.
-        """
+        """Choose how to replace attachments: `files` writes each one to `attachments/`, `drop` does not."""
         self._choice = choice
         self._folder = folder / ATTACHMENTS
 
     def replaced(self, value: Any, counts: Counter[str]) -> Any:
-        """Return a JSON value without its attachments.
-
-        Args:
-            value: any JSON value.
-            counts: kind of a replaced attachment → count; updated in place.
-        """
+        """Return a JSON value without its attachments; `counts` is updated with their kinds."""
         if isinstance(value, str):
             return self._text(value, counts)
         if isinstance(value, list):

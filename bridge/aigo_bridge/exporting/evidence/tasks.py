@@ -16,6 +16,7 @@ from aigo_bridge.errors import Issue, SpecError
 from aigo_bridge.exporting.evidence.options import parameter_name
 from aigo_bridge.exporting.evidence.yaml_text import Include, yaml_text
 from aigo_bridge.reading import read
+from aigo_bridge.results.values import member
 from aigo_bridge.spec.base import is_whole_marker, mapping, mappings, walk
 from aigo_bridge.spec.scorers import SCORERS
 from aigo_bridge.spec.solvers import SOLVERS
@@ -256,7 +257,7 @@ def _described(
         },
     }
     config = specification.config or {}
-    settings = [_member(config, *place) for place in _SETTINGS]
+    settings = [member(config, *place) for place in _SETTINGS]
     # Two tasks with the same name may have equal metric names.
     identity = [task.key, document["description"], definition, engine, settings]
     return TaskEntity(task.key, document, identity, DATASET, is_described=True)
@@ -312,12 +313,6 @@ def _description(
         names = ", ".join(metrics) or "none"
         lines.append(f"Scorer {scorer['display_name']}: metrics {names}.")
     return "\n".join(lines)
-
-
-def _member(value: Any, *names: str) -> Any:
-    for name in names:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
 
 
 def code_files() -> dict[str, str]:

@@ -44,13 +44,7 @@ def yaml_text(document: Mapping[str, Any], *comments: str) -> str:
 
 
 def with_snippet_files(document: Any, stem: str, files: dict[str, str]) -> Any:
-    """Return a task with its snippets moved to separate files.
-
-    Args:
-        document: the task, or a part of it.
-        stem: prefix of the file names.
-        files: file name → text; new files are added.
-    """
+    """Return a task with its snippets moved to separate files, which are added to `files` (name → text)."""
     if isinstance(document, Mapping):
         return {
             name: _snippet(value, f"{stem}_{name.removesuffix('_snippet')}", files)

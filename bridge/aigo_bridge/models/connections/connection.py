@@ -45,11 +45,7 @@ class Pace:
         self._starts: deque[float] = deque(maxlen=per_minute)
 
     def reserve(self, now: float | None = None) -> float:
-        """Return the number of seconds to wait before the next request may start.
-
-        Args:
-            now: monotonic time in seconds; `None`: read from the clock.
-        """
+        """Return the seconds to wait before the next request may start. `now` is monotonic time."""
         now = time.monotonic() if now is None else now
         with self._lock:
             full = len(self._starts) == self.per_minute

@@ -160,13 +160,7 @@ _ORDERING = ("greater_than", "less_than", "greater_or_equal", "less_or_equal")
 def check_actions(
     definition: dict[str, Any], path: Path, columns: Sequence[str] | None = None
 ) -> Iterator[Issue]:
-    """Yield problems of rules that cannot select the intended samples.
-
-    Args:
-        definition: definition of a benchmark task.
-        path: path of the definition.
-        columns: columns of the scored rows; `None` if unknown.
-    """
+    """Yield problems of rules that cannot select the intended samples. `columns` is `None` if unknown."""
     rules = mappings(definition.get("actions"))
     if not rules:
         return
@@ -177,14 +171,7 @@ def check_actions(
 
 
 def check_constant(expression: str, path: Path, rows: str, example: str | None) -> Iterator[Issue]:
-    """Yield a problem for an expression without `{{ }}`, which is constant text.
-
-    Args:
-        expression: expression as written.
-        path: path of the expression.
-        rows: `sample` or `row`, for the message.
-        example: expression that was probably intended.
-    """
+    """Yield a problem for an expression without `{{ }}`, which is constant; `example` is the intended one."""
     template = compiled_template(expression)
     if template is not None and template.is_constant and not has_marker(expression):
         hint = f"write {example}" if example is not None else "write an expression, such as {{ sample.x }}"

@@ -223,13 +223,7 @@ _OF_ALL_SAMPLES = PositionalCall(("samples",), hint="it is called once, with the
 
 
 def call_of(field: str, part: Mapping[str, Any], *, solved: bool) -> PositionalCall | None:
-    """Return how the function in a field is called; `None` for fields without a function.
-
-    Args:
-        field: name of the field.
-        part: object that contains the field, for example a scorer.
-        solved: whether the task has a solver.
-    """
+    """Return how the function in a field, for example of a scorer, is called; `None` without a function."""
     if field != "compute_scores_snippet":
         return _CALLS.get(field)
     spec = SCORERS.get(str(part.get("type")))

@@ -60,13 +60,7 @@ def marker_names(text: str) -> set[str]:
 
 
 def check_template(text: str, path: Path, visible: frozenset[str] | None = None) -> Iterator[Issue]:
-    """Check the Jinja syntax of a template and the names that it uses.
-
-    Args:
-        text: the template, which may contain `<< config.x >>`.
-        path: path of the template.
-        visible: available variables; `None` if unknown.
-    """
+    """Check the Jinja syntax of a template, and its names if the `visible` variables are known."""
     if "{" not in text:
         return
     plain = _plain_names(text)
