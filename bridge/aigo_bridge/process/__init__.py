@@ -46,7 +46,8 @@ _USUAL = gc.get_threshold()
 
 @contextmanager
 def fewer_collections(young: int, middle: int, old: int) -> Iterator[None]:
-    """Raise the thresholds of garbage collection in this block, for the whole process.
+    """Raise the thresholds of garbage collection in this block, and exclude all objects that exist at its
+    start, for the whole process.
 
     A run keeps hundreds of thousands of objects alive (modules, rows, samples in progress). Scanning all of
     them again and again finds almost no garbage but takes much time. Short-lived cycles are still found.
@@ -59,9 +60,14 @@ def fewer_collections(young: int, middle: int, old: int) -> Iterator[None]:
     _collect_as_usual()
     thresholds = gc.get_threshold()
     gc.set_threshold(*map(max, thresholds, (young, middle, old)))
+    freezes = gc.get_freeze_count() == 0  # otherwise the program or an outer block has frozen its objects
+    if freezes:
+        gc.freeze()
     try:
         yield
     finally:
+        if freezes:
+            gc.unfreeze()
         gc.set_threshold(*thresholds)
 
 
