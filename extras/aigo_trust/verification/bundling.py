@@ -26,7 +26,6 @@ import orjson
 from aigo_bridge.access.bounds import DEFAULT_BOUNDS, LogTooLargeError
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import TaskResultLog
-from aigo_bridge.engine.registry import logs_by_engine, native_files
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.process.temporary import temporary_folder
 from aigo_bridge.results.log_files import open_for_replacing
@@ -150,6 +149,8 @@ def _log_members(log: Path) -> dict[str, Path]:
         raise UsageError(f"there is no log {str(log)!r}", code=Code.NOTHING_THERE)
     if log.is_dir():
         raise UsageError(f"{str(log)!r} is a folder: name the log itself", code=Code.NOTHING_THERE)
+    from aigo_bridge.engine.registry import logs_by_engine, native_files
+
     names = logs_by_engine([str(log)])
     files = [file.absolute() for name in names for file in native_files(name, log)]
     files = list(dict.fromkeys(files)) or [log.absolute()]

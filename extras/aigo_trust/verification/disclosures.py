@@ -15,8 +15,6 @@ from aigo_bridge.results.values import Json, mappings, member, value_text
 from aigo_bridge.text.json_text import read_json
 from aigo_report import Disclosures
 from aigo_report.tables.trials import values_of
-from aigo_trust.provenance.sigstore_bundles import envelope_in
-from aigo_trust.provenance.statement import disclosure_from, read_document, statement_in
 
 LONGEST = 2_000
 """Maximum number of characters in a text."""
@@ -35,6 +33,10 @@ def disclosed_facts(path: Path) -> list[tuple[str, str]]:
     Raises:
         EvidenceError: the file is not a disclosed sample.
     """
+    # `show` asks of every file whether it is a disclosure.
+    from aigo_trust.provenance.sigstore_bundles import envelope_in
+    from aigo_trust.provenance.statement import disclosure_from, read_document, statement_in
+
     try:
         disclosure = disclosure_from(read_document(path))
         statement = statement_in(envelope_in(disclosure.attestation))

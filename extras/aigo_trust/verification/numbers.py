@@ -23,7 +23,6 @@ from aigo_bridge.dtypes import (
     TaskResultLog,
 )
 from aigo_bridge.errors import EvidenceError, TemplateError
-from aigo_bridge.evaluation.repeating import RunSamples, agreements, metrics_over
 from aigo_bridge.metrics.metric import Exclusion
 from aigo_bridge.metrics.names import MEANS, metric_labels
 from aigo_bridge.plan.logged_plan import LoggedPlan
@@ -31,7 +30,6 @@ from aigo_bridge.plan.outline import TaskOutline, outline_from_json, outline_jso
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.results.assembling import Metrics, RunningTotals, metrics_for, sample_stream
 from aigo_bridge.results.records import StoredNumbers, TrialRecord
-from aigo_bridge.templates import bind_config
 from aigo_bridge.text.plurals import plural
 from aigo_stats.comparison.columns import ResultColumns, read_columns
 from aigo_stats.comparison.numbers import Quantity, identity_of, stored_numbers
@@ -40,6 +38,7 @@ from aigo_stats.statistics.intervals import NoInterval
 from aigo_trust.verification.levels import Finding, Level, level
 
 if TYPE_CHECKING:
+    from aigo_bridge.evaluation.repeating import RunSamples
     from aigo_bridge.results.reading import LogReader
     from aigo_bridge.snippets import SnippetHost
 
@@ -219,7 +218,11 @@ def _outlined(
     values = _template_values(config, raw_task.get("config_spec"))
     written = outline_json(definition)
     # Fill in parameters in the scorers' own texts only. Values in code or prompts do not affect any number.
-    bound = bind_config(written, values)
+    bound = written
+    if "<<" in json.dumps(written):
+        from aigo_bridge.templates import bind_config
+
+        bound = bind_config(written, values)
     bound["entity"] = definition.get("evaluated_entity_type") or written["entity"]
     outline: TaskOutline = outline_from_json(bound)
     task = frame.specification.task
@@ -247,6 +250,8 @@ def _own(
             *_failure_findings(evidence.failures, one.tally.failures, ("evidence", "failures")),
         ]
         return level("metrics", findings, notes=_notes(one, plan), unchecked=_unchecked(evidence, one))
+    from aigo_bridge.evaluation.repeating import RunSamples
+
     findings = []
     passes = []
     samples = RunSamples(len(runs))
@@ -338,6 +343,8 @@ def _failure_findings(
 def _over_runs(
     reader: LogReader, evidence: TaskResultEvidence, samples: RunSamples, passes: Sequence[_Pass]
 ) -> Iterator[Finding]:
+    from aigo_bridge.evaluation.repeating import agreements, metrics_over
+
     data = [
         (run.metrics or []) if one.metrics is None or one.metrics.of_code else one.metrics.data
         for one, run in zip(passes, evidence.runs or (), strict=True)

@@ -20,7 +20,6 @@ from aigo_trust.verification.answers import check_answers
 from aigo_trust.verification.contents import compare_task, provenance_findings, unaltered_samples
 from aigo_trust.verification.levels import TITLES, Finding, Level, Name, Verification, level, merged
 from aigo_trust.verification.materials import Materials
-from aigo_trust.verification.native import check_native
 from aigo_trust.verification.numbers import check_numbers
 from aigo_trust.verification.recordings import check_cassette
 from aigo_trust.verification.signature import check_signature
@@ -67,12 +66,18 @@ def verify(result: Path, materials: Materials) -> Verification:
         *_computed(reader, frame, raw, plan, materials),
         check_answers(reader, frame, materials.replay, record),
         _with_cassette(_digests(texts, record, damage, own, frame), materials, record),
-        level("native", [], unchecked="no native log was given (--log)")
-        if materials.log is None
-        else check_native(reader, materials.log, record),
+        _native(reader, materials, record),
         check_signature(texts, result, materials.attestation, materials.signer, materials.provenance),
     ]
     return Verification(result, marked_levels(levels, materials))
+
+
+def _native(reader: LogReader, materials: Materials, record: Mapping[str, Any] | None) -> Level:
+    if materials.log is None:
+        return level("native", [], unchecked="no native log was given (--log)")
+    from aigo_trust.verification.native import check_native
+
+    return check_native(reader, materials.log, record)
 
 
 def marked_levels(levels: Iterable[Level], materials: Materials) -> tuple[Level, ...]:
