@@ -7,8 +7,6 @@
 | `OpenResponsesModel` (messages, calls, content) | kept | kept | `model_dump` without unset, JSON in full |
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """Enumerations. Their members are not equal to their texts."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 

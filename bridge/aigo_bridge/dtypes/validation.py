@@ -4,8 +4,6 @@ A failed union reports the errors of every branch. The reader of a message only 
 intended branch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

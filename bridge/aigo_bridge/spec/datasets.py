@@ -1,9 +1,7 @@
 """Specifications of datasets, and of generators that create rows from rows, templates, code or models."""
 
-from __future__ import annotations
-
 from datetime import date, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -311,7 +309,7 @@ class LLMSynthesizer(SpecModel):
     """Whether to request the answer as JSON with a schema."""
 
     @model_validator(mode="after")
-    def _prompt_or_files(self) -> LLMSynthesizer:
+    def _prompt_or_files(self) -> Self:
         if (self.user_prompt_template is None) == (self.file_ids_field is None):
             found = "neither" if self.user_prompt_template is None else "both"
             raise PydanticCustomError(

@@ -3,8 +3,6 @@ must satisfy, risk scorers and their methodologies; and apps, the workspaces tha
 have no effect on results.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence

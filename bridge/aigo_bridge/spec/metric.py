@@ -4,8 +4,6 @@ A class defines which scores a metric reads, the name of its value, and its chec
 function in `metrics`, with a row in `metrics.registry`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 

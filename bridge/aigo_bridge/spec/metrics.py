@@ -1,7 +1,5 @@
 """Specifications of AI GO's metrics: numbers computed from all scores of a scorer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 

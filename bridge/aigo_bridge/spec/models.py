@@ -1,7 +1,5 @@
 """Models under evaluation (or judging) and the adapters that translate for them."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag

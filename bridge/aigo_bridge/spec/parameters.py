@@ -2,8 +2,6 @@
 for them: defaults, types, limits.
 """
 
-from __future__ import annotations
-
 import difflib
 import math
 from collections.abc import Mapping, Sequence

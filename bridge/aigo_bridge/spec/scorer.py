@@ -4,8 +4,6 @@ A class defines the names of scores and templates, the requirements of the score
 implementation is a module in `scoring`, with a row in `scoring.registry`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """Specifications of AI GO's scorers and aigo-bridge's own."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, get_args

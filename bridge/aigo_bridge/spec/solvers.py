@@ -1,7 +1,5 @@
 """Specifications of solvers, which produce the answer of a model or a recorded trace for a sample."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Annotated, ClassVar, Literal
 
@@ -137,7 +135,7 @@ class LoopBuilder(SpecModel):
     """Repeats builders."""
 
     type: Literal["loop"]
-    message_builders: tuple[LoopedMessageBuilder, ...]
+    message_builders: "tuple[LoopedMessageBuilder, ...]"
     """Builders to repeat, in order."""
     max_iterations: Templated[Annotated[int, Field(ge=0)]] = 10
     """Maximum number of iterations."""

@@ -1,7 +1,5 @@
 """Specifications of tasks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -50,7 +48,7 @@ class TaskDatasetRef(SpecModel):
     """Keys of several datasets, read in parallel: sample n is `{key: row n of that dataset}`."""
 
     @model_validator(mode="after")
-    def _one_of_key_and_keys(self) -> TaskDatasetRef:
+    def _one_of_key_and_keys(self) -> Self:
         if (problem := dataset_ref_problem(self.source, self.key, self.keys)) is not None:
             raise PydanticCustomError("relation", "{problem}", {"problem": problem})
         return self
@@ -85,7 +83,7 @@ class BenchmarkDefinition(SpecModel):
     """Rules that exclude scored samples from metrics."""
 
     @model_validator(mode="after")
-    def _solver_needs_dataset(self) -> BenchmarkDefinition:
+    def _solver_needs_dataset(self) -> Self:
         if self.solver is not None and self.dataset is None:
             raise PydanticCustomError("relation", "{problem}", {"problem": SOLVER_WITHOUT_DATASET})
         return self

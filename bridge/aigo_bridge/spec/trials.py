@@ -1,7 +1,5 @@
 """Specifications of repeated trials, and of the scores that are computed from them."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field
