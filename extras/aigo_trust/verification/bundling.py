@@ -165,9 +165,7 @@ def _report_members(result: Path, folder: Path) -> dict[str, Path]:
 
 
 def report_findings(bundle: OpenBundle) -> Iterator[Finding]:
-    """Yield a finding for each difference between the bundled report and the report that this release
-    writes.
-    """
+    """Yield a finding for each difference between the bundled report and the one of this release."""
     with temporary_folder("aigo-report-") as folder:
         try:
             members = _report_members(bundle.result, folder)

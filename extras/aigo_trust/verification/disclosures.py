@@ -33,7 +33,6 @@ def disclosed_facts(path: Path) -> list[tuple[str, str]]:
     Raises:
         EvidenceError: the file is not a disclosed sample.
     """
-    # `show` asks of every file whether it is a disclosure.
     from aigo_trust.provenance.sigstore_bundles import envelope_in
     from aigo_trust.provenance.statement import disclosure_from, read_document, statement_in
 

@@ -192,9 +192,7 @@ def check_numbers(
 
 
 def _template_values(config: Mapping[str, Any], parameters: Any) -> dict[str, Any]:
-    """Return the value of each `<< config.x >>`: the value itself, or its mapped value for a categorical
-    parameter.
-    """
+    """Return the value of each `<< config.x >>`, mapped for a categorical parameter."""
     values = dict(config)
     for parameter in parameters if isinstance(parameters, list) else ():
         mapping = parameter.get("values_mapping") if isinstance(parameter, Mapping) else None
@@ -212,9 +210,7 @@ def _outlined(
     config: Mapping[str, Any],
     raw_task: Mapping[str, Any],
 ) -> LoggedPlan:
-    """Return an outline of the plan in the result, with names and arithmetic only. It contains no code or
-    template.
-    """
+    """Return the outline of the plan in the result: names and arithmetic, without code or templates."""
     values = _template_values(config, raw_task.get("config_spec"))
     written = outline_json(definition)
     # Fill in parameters in the scorers' own texts only. Values in code or prompts do not affect any number.
@@ -434,8 +430,6 @@ def _foreign(columns: ResultColumns) -> Level:
 
 
 def _is_settled(number: Quantity) -> bool:
-    """Return whether a metric has the same formula in all Inspect releases, so that a different value is
-    wrong.
-    """
+    """Return whether all Inspect releases have the same formula of a metric: other values are wrong."""
     identity = identity_of(number)
     return identity.package == "inspect_ai" and (identity.kind or "").rpartition("/")[2] in MEANS

@@ -61,23 +61,20 @@ def verify(result: Path, materials: Materials) -> Verification:
 
         own = own_task(materials.task, result, frame, record, materials)
     plan = None if own is None else own.plan
+    native = level("native", [], unchecked="no native log was given (--log)")
+    if materials.log is not None:
+        from aigo_trust.verification.native import check_native
+
+        native = check_native(reader, materials.log, record)
     levels = [
         level("log", [], notes=[plural(len(texts.samples), "sample")]),
         *_computed(reader, frame, raw, plan, materials),
         check_answers(reader, frame, materials.replay, record),
         _with_cassette(_digests(texts, record, damage, own, frame), materials, record),
-        _native(reader, materials, record),
+        native,
         check_signature(texts, result, materials.attestation, materials.signer, materials.provenance),
     ]
     return Verification(result, marked_levels(levels, materials))
-
-
-def _native(reader: LogReader, materials: Materials, record: Mapping[str, Any] | None) -> Level:
-    if materials.log is None:
-        return level("native", [], unchecked="no native log was given (--log)")
-    from aigo_trust.verification.native import check_native
-
-    return check_native(reader, materials.log, record)
 
 
 def marked_levels(levels: Iterable[Level], materials: Materials) -> tuple[Level, ...]:
