@@ -178,14 +178,14 @@ export function App({ summary, tables, around }: { summary: Summary; tables: Tab
           <SummaryView summary={summary} tables={tables} result={overview ? null : number} />
         </div>
         {place.view === "compare" && (place.compared.every((one) => one < summary.results.length) && place.compared.length > 0
-          ? <ReportComparison summary={summary} results={place.compared} /> : <Empty title="There are no such results in this report." />)}
+          ? <ReportComparison summary={summary} results={place.compared} /> : <Empty title="These results are not in this report." />)}
         {place.view === "samples" && (!rows
-          ? result.rows?.length ? <p class="note" role="status">unpacking …</p> : <Empty title="The result has no samples." />
-          : rows.length === 0 ? <Empty title="The result has no samples." />
+          ? result.rows?.length ? <p class="note" role="status">unpacking …</p> : <Empty title="The result does not contain samples." />
+          : rows.length === 0 ? <Empty title="The result does not contain samples." />
           : <Samples key={number} rows={rows} result={result} filter={filter} setOrder={setOrder} setFilter={setFilter} open={(one) => go(hashOf(one, number, split))} />)}
         {place.view === "sample" && (row
           ? <SampleView summary={summary} result={result} row={row} close={close} step={step} turn={place.turn} link={link} place={at < 0 ? "" : `${count(at + 1)} of ${count(all.length)}${all.length !== (rows?.length ?? 0) ? " (filtered)" : ""}`} />
-          : rows === undefined && result.rows?.length ? <p class="note" role="status">unpacking …</p> : <Empty title="There is no such sample in this result."><p><Text>{place.sample}</Text></p></Empty>)}
+          : rows === undefined && result.rows?.length ? <p class="note" role="status">unpacking …</p> : <Empty title="This sample is not in the result."><p><Text>{place.sample}</Text></p></Empty>)}
       </main>
       <footer><p>{around.origin} <span class="screen">Keys: {KEYS.map(([key, name]) => <><kbd>{key}</kbd> {name} </>)}</span></p></footer>
     </>

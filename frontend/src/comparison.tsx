@@ -1,4 +1,4 @@
-/** Two results side by side: numbers with paired intervals, what differs between the runs, and every pair of samples. */
+/** Two results side by side: metrics with paired intervals, differences between the runs, and every pair of samples. */
 
 import { useEffect, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { hashOf } from "./app";
@@ -71,10 +71,10 @@ function Differs({ content }: { content: Value }) {
   );
 }
 
-/** Numbers of one or more comparisons on one plot. */
+/** Metrics of one or more comparisons on one plot. */
 export function Numbers({ metrics: all }: { metrics: [name: string, metric: Value][] }) {
   const metrics = all.map(([, metric]) => metric), named = new Set(all.map(([name]) => name)).size > 1;
-  if (metrics.length === 0) return <Empty title="The results have no numbers to compare." />;
+  if (metrics.length === 0) return <Empty title="The results do not contain metrics to compare." />;
   const reach = (scale: Scale | null) => {
     const same = metrics.filter((metric) => JSON.stringify(scaleOf(metric)) === JSON.stringify(scale));
     return Math.max(1e-12, ...same.flatMap((metric) => [...(ends(metric) ?? []), numberOf(member(metric, "difference")) ?? 0].map(Math.abs))) * 1.05;
@@ -91,7 +91,7 @@ export function Numbers({ metrics: all }: { metrics: [name: string, metric: Valu
           <tr><th scope="row">{named && <div><b><Text>{name}</Text></b></div>}<Text>{shown(member(metric, "label"))}</Text> <small><Text>{shown(member(metric, "scorer") ?? "")}</Text></small>
               {typeof reason === "string" && <div class="note"><Text>{reason}</Text></div>}
               {typeof test === "string" && <div class="note"><Text>{test}</Text></div>}
-              {!!unpaired && <div class="note">{plural(unpaired, "sample")} left out: in this number of one result only</div>}</th>
+              {!!unpaired && <div class="note">{plural(unpaired, "sample")} left out: in this metric of only one result</div>}</th>
             <td class="number" data-label="base">{value("base")}</td><td class="number" data-label="new">{value("new")}</td>
             <td class="number value" data-label="difference">{difference === null ? "–" : <Change value={difference} scale={scale} />}</td><td class="slim nowrap" data-label="95 % interval"><Interval value={metric} scale={scale} /></td>
             <td class="axed" data-label="plot">{difference !== null && <IntervalPlot axis={{ low: -limit, high: limit }} zero={0} value={difference} low={both?.[0]} high={both?.[1]} />}</td>
@@ -99,7 +99,7 @@ export function Numbers({ metrics: all }: { metrics: [name: string, metric: Valu
             <td class="number" data-label="effect"><div>{numberOf(member(metric, "effect")) === null ? "–" : short(numberOf(member(metric, "effect"))!)}{typeof member(metric, "effect_name") === "string" && <div><small>{shown(member(metric, "effect_name"))}</small></div>}</div></td><td class="number" data-label="pairs"><Count value={numberOf(member(metric, "pairs"))} /></td></tr>
         );
       })}</tbody></table>
-      <p class="note">Difference: new minus base, on samples that both results have. The dashed line is no difference; bars of one scale share one axis.</p></Wide>
+      <p class="note">Difference: new minus base, on samples that both results have. The dashed line marks a difference of 0; bars of one scale share one axis.</p></Wide>
   );
 }
 
@@ -267,10 +267,10 @@ function useSample(side: Side, row: Row): Value | null | undefined {
   return value;
 }
 
-/** Texts of a row, used if its sample is on another page. */
+/** Texts of a row if its sample is on another page. */
 const cutTexts = (row: Row) => ({ question: row.q, truth: row.g, given: row.p, answer: row.a ?? "" });
 
-/** One pair: the answers in full with their differences, and the way to both samples. */
+/** One pair: the full answers with their differences, and links to both samples. */
 function PairView({ pair, sides, verdict, close, step }: { pair: Pair; sides: [Side, Side]; verdict: Verdict | undefined; close: () => void; step: (by: number) => void }) {
   const base = useSample(sides[0], pair.base), other = useSample(sides[1], pair.new);
   // Before painting, so that a key pressed immediately starts from this pair.
@@ -299,7 +299,7 @@ function PairView({ pair, sides, verdict, close, step }: { pair: Pair; sides: [S
             <section tabIndex={0} aria-label="scores"><h3>Scores</h3>{columns.map((column) => <p><small><Text>{columnName(column)}</Text></small> <Scored text={scoreText(pair.base, column)} /> → <Scored text={scoreText(pair.new, column)} /></p>)}</section>
           </div>
           <h3>Answers</h3>
-          {!(base && other) && <p class="note">The samples are on other pages of this report: here are the first 300 characters of each text.</p>}
+          {!(base && other) && <p class="note">The samples are on other pages of this report. Only the first 300 characters of each text are shown.</p>}
           <Diff one={texts[0].answer || texts[0].given || ""} two={texts[1].answer || texts[1].given || ""} names={["base", "new"]} />
           {(texts[0].given ?? "") !== (texts[0].answer ?? "") && (texts[0].given !== undefined || texts[1].given !== undefined) && <Fold title="Extracted answers"><Diff one={texts[0].given ?? ""} two={texts[1].given ?? ""} names={["base", "new"]} /></Fold>}
           <p><a class="button" href={sides[0].link(pair.base)}>Open the sample in base</a> <a class="button" href={sides[1].link(pair.new)}>Open the sample in new</a></p>
@@ -344,7 +344,7 @@ export function ComparisonView({ content, own = null, numbers }: { content: Valu
 
 const nameOf = (content: Value) => shown(member(content, "new", "model") ?? "") || shown(member(content, "new", "name") ?? "");
 
-/** A base and one or more other results: all numbers on one plot, then the samples of one pair. */
+/** A base and one or more other results: all metrics on one plot, then the samples of one pair. */
 export function Comparisons({ contents, own = null }: { contents: Value[]; own?: Own }) {
   const [number, setNumber] = useState(0);
   const names = contents.map(nameOf), several = contents.length > 1;
@@ -369,7 +369,7 @@ export function ReportComparison({ summary, results }: { summary: Summary; resul
     return () => { current = false; };
   }, [blocks.join()]);
   if (blocks.length === 0 || blocks.includes(undefined))
-    return <Empty title="The report has no comparison of these results."><p>It compares results of the same task. Compare others with <code>aigo-bridge compare BASE NEW</code>.</p></Empty>;
+    return <Empty title="These results are not compared in this report."><p>A report compares results of the same task. Compare others with <code>aigo-bridge compare BASE NEW</code>.</p></Empty>;
   if (contents === null) return <p class="note" role="status">reading …</p>;
   return <><h2>Comparison: <Text>{summary.results[results[0]].title}</Text></h2><Comparisons key={blocks.join()} contents={contents} own={summary} /></>;
 }

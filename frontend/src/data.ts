@@ -3,14 +3,14 @@
 import { parse, type Value } from "./json";
 
 export interface MetricValue {
-  name: string; /** unique in the result */ label: string; text: string; /** standard error as the tool reports it */ reported_error?: string; /** as the evaluation says */ scored?: number | null;
+  name: string; /** unique in the result */ label: string; text: string; /** standard error as the tool reports it */ reported_error?: string; /** number that the evaluation reports */ scored?: number | null;
   interval?: [string, string]; error?: string; method?: string; no_interval?: string;
   samples?: {
     scored: number; failed: number; excluded: number; unfinished: number; no_aggregate: number; no_value: number;
     unscored: number; trials: number; missing_trials: number;
   };
   bounds?: [string, string];
-  /** lowest and highest value that the data declare */ scale?: [number, number] | null;
+  /** declared lowest and highest value */ scale?: [number, number] | null;
 }
 /** A metric for the samples with each value of a column of the dataset. */
 export interface Breakdown { column: string; label: string; parts: { name: string; samples: number; value: MetricValue }[] }
@@ -18,10 +18,10 @@ export interface Verification { state: string; reason?: string; /** claim, verdi
 export interface Metric {
   scorer: string; scorer_name?: string | null; purpose?: string | null; key: string; type?: string | null;
   reason?: string | null; values: MetricValue[];
-  /** of the scorer, where it is not known which samples are in a number */
+  /** counts of the scorer, if the samples in a metric are unknown */
   counts?: { scored: number; excluded: number; without: number };
 }
-/** Which scores of a scorer hold the true and the predicted label. */
+/** Names of the scores with the true and the predicted label. */
 export interface LabelScores { scorer: string; truth: string; prediction: string }
 export interface Failure { type: string; message: string; hint: string | null; stage: string | null }
 export interface Times { n: number; min: string; median: string; p95: string; max: string; total: string }
@@ -45,7 +45,7 @@ export interface Result {
   stages?: [string, number, [string, number][]][]; rules?: [string, number][]; labels?: LabelScores[]; errors?: Failure[]; models?: ModelUse[];
   dataset?: string | null; engine?: string | null; started?: number | null; seconds?: number | null;
   breakdowns?: Breakdown[]; verification?: Verification;
-  /** text of a graded score, words in lower case → its number */
+  /** text of a graded score, in lowercase → its number */
   grades?: Record<string, number> | null;
   usage?: { num_samples: number; num_prompt_tokens: number | null; num_completion_tokens: number | null } | null;
   times?: Record<string, Times | null>;
@@ -59,7 +59,7 @@ export interface Summary {
   /** for a run in progress or a killed run: whether its process exists, number of trials that are not in its log yet */
   run?: { alive: boolean; live: number; done?: number | null; total?: number | null } | null;
 }
-/** A trial in the table; `rows.py` says what the letters stand for. */
+/** A trial in the table; `rows.py` explains the letters. */
 export interface Row {
   n: number; t: number; i: number; r?: number; id: string; q?: string; a?: string; g?: string; p?: string;
   /** scores: a number, a list with a text, or a list with a grade and its number */ s?: Record<string, string | [string] | [string, string]>;
@@ -97,7 +97,7 @@ let block: ReadBlock = blockOfPage;
 async function blockOfPage(name: string): Promise<string | null> {
   let element = document.getElementById(name);
   if (element === null) {
-    await parsed; // the front end starts before its data has been read
+    await parsed; // the page starts before its data is read
     element = document.getElementById(name);
   }
   return element === null ? null : unpack(element.textContent ?? "");
@@ -137,7 +137,7 @@ let latest: { name: string; read: ReadBlock; lines: string[] } | null = null;
 
 /** Numbers of the samples whose full text contains a needle; `null` if the samples are on other pages. */
 export async function searchTexts(result: Result, needle: string, current: () => boolean, progress: (part: number) => void): Promise<Set<number> | null> {
-  // As it is written in a sample, which is a line of JSON.
+  // Encoded as in a sample, which is a line of JSON.
   const wanted = JSON.stringify(needle).slice(1, -1).toLowerCase();
   const found = new Set<number>(), parts = result.parts ?? [];
   for (let part = 0; part < parts.length && current(); part++) {
@@ -174,7 +174,7 @@ export function own<T>(members: Record<string, T> | undefined, name: string): T 
   return members !== undefined && Object.hasOwn(members, name) ? members[name] : undefined;
 }
 
-/** Score columns of rows: scorer and name, in the order in which they come. */
+/** Score columns of rows: scorer and name, in order of appearance. */
 export function scoreColumns(rows: Row[]): string[] {
   const names = new Set<string>();
   for (const row of rows) for (const name in row.s) names.add(name);
@@ -190,7 +190,7 @@ export function scoreText(row: Row, column: string): string | undefined {
   return Array.isArray(value) ? value[0] : value;
 }
 
-/** The number of a score for order and means; of a graded text its grade, of any other text the text. */
+/** Value of a score for sorting and means: the grade of a graded text, otherwise the text itself. */
 export function scoreNumber(row: Row, column: string): string | undefined {
   const value = own(row.s, column);
   return Array.isArray(value) ? value[1] ?? value[0] : value;

@@ -4,12 +4,12 @@ import type { ComponentChildren } from "preact";
 import { LongText, Text } from "./text";
 
 const MOST = 1_500;
-/** Words, whitespace and single signs. */
+/** Words, whitespace and single characters. */
 const WORDS = /\s+|[\p{L}\p{N}\p{M}_]+|[^\s\p{L}\p{N}\p{M}_]/gu;
-/** Below this part of equal words the texts are shown without marks: they say different things. */
+/** Smallest proportion of equal words for marks. Texts with fewer equal words are shown without marks. */
 const LEAST_EQUAL = 0.15;
 
-/** Pieces of two texts: 0 in both, -1 in the first one only, 1 in the second only. */
+/** Parts of two texts: 0 in both, -1 only in the first, 1 only in the second. */
 export function difference(one: string, two: string): [number, string][] {
   const a = one.match(WORDS) ?? [], b = two.match(WORDS) ?? [];
   let begin = 0, end = 0;
@@ -28,7 +28,7 @@ export function difference(one: string, two: string): [number, string][] {
     put(-1, x.join(""));
     put(1, y.join(""));
   } else {
-    // Lengths of the longest common subsequences of what is left of both.
+    // Lengths of the longest common subsequences of both remainders.
     const width = y.length + 1;
     const lengths = new Uint16Array((x.length + 1) * width);
     for (let i = x.length - 1; i >= 0; i--)
@@ -46,7 +46,7 @@ export function difference(one: string, two: string): [number, string][] {
   return pieces;
 }
 
-/** The two texts with marks; without marks where hardly a word is in both. */
+/** The two texts with marks; without marks if they have few words in common. */
 export function marked(one: string, two: string): [ComponentChildren, ComponentChildren] {
   const pieces = difference(one, two);
   const equal = pieces.reduce((sum, [kind, text]) => sum + (kind === 0 ? text.trim().length : 0), 0);

@@ -1,4 +1,4 @@
-/** The spans of a conversation on a time line: agents, model calls, tools. */
+/** The spans of a conversation on a timeline: agents, model calls, tools. */
 
 import { duration, plural, tokens } from "./format";
 import { list, member, Num, shown, type Value } from "./json";
@@ -64,7 +64,7 @@ function entries(events: Value[]): Entry[] {
 
 const SHOWN = new Set(["type", "id", "span_id", "parent_span_id", "timestamp", "model", "input_context", "output_items", "error", "usage", "total_time", "working_time"]);
 
-/** Everything of an event that is not shown elsewhere. */
+/** All fields of an event that are not shown in other places. */
 function remainder(event: Value): Value {
   const members: { [key: string]: Value } = Object.create(null);
   for (const name of Object.keys((event as object | null) ?? {})) {

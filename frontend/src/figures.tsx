@@ -1,4 +1,4 @@
-/** How the scores are distributed, and which labels were taken for which. Every bar has its number. */
+/** Distribution of the scores, and confusion of labels. Every bar shows its number. */
 
 import { columnName, scoreColumns, scoreText, type LabelScores, type Row } from "./data";
 import { count, plural, short } from "./format";

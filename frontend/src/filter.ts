@@ -1,6 +1,6 @@
 /**
- * The filter language of samples: `score < 0.5 and topic == "law"`. `show --where` has the same one; the cases that both
- * must agree on are in `tests/support/filters.json`.
+ * The filter language of samples: `score < 0.5 and topic == "law"`. `show --where` uses the same one; the shared
+ * test cases are in `tests/support/filters.json`.
  *
  *   condition  = conjunction { "or" conjunction }
  *   conjunction = negation { "and" negation }
@@ -9,7 +9,7 @@
  *   name       = letters, digits, "_", "." and "-", or any text in backquotes
  *   value      = number | "text" | 'text' | true | false | null
  *
- * A comparison with a value that a sample does not have is false, also with `!=` and after `not in`; `== null` asks for it.
+ * A comparison with a missing value is false, even with `!=` and after `not in`. `== null` finds missing values.
  */
 
 export type Field = string | number | boolean | null | undefined;
@@ -47,7 +47,7 @@ function tokensOf(text: string): Token[] {
 
 const NUMBER = /^-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 
-/** Whether two values are in an order; numbers as numbers, also where a dataset has them as texts. */
+/** Whether two values are in an order. Numbers in texts are compared as numbers. */
 function compared(field: Field, value: Field, hold: (order: number) => boolean): boolean {
   if (field === undefined || field === null) return false;
   if (typeof value === "number") {
@@ -64,7 +64,7 @@ const SIGNS: Record<string, (order: number) => boolean> = {
   "<": (order) => order < 0, "<=": (order) => order <= 0, ">": (order) => order > 0, ">=": (order) => order >= 0,
 };
 
-/** The test of a condition. `names` are the fields that there are; `undefined` accepts all. */
+/** Compiled condition. `names` are the known fields; `undefined` accepts all. */
 export function parseFilter(text: string, names?: (name: string) => boolean): Test {
   const tokens = tokensOf(text);
   let place = 0, depth = 0;

@@ -15,13 +15,13 @@ export function useChosen(): [Chosen[], (results: Chosen[]) => void] {
   return [results, (next) => { choose(next.slice(-MOST_CHOSEN)); setResults(next.slice(-MOST_CHOSEN)); }];
 }
 
-/** Bytes of an entry, and entries, that the start page has read for their intervals and counts. */
+/** Largest entry in bytes, and number of entries, that the start page reads for intervals and counts. */
 const MOST_BYTES = 8e6, MOST_ENTRIES = 40;
 
 /** Stamp that changes with the file and with the progress of its run. */
 const stampOf = (entry: Entry) => `${entry.modified}.${entry.run?.alive}.${entry.run?.version}`;
 
-/** The summaries of entries, read one by one while the list is shown: lists show what files say at once, then the rest. */
+/** Summaries of entries, read one by one while the list is shown. The list shows the data of the files immediately, and the summaries as they arrive. */
 function useSummaries(entries: Entry[]): Map<string, Summary> {
   const [summaries, setSummaries] = useState(new Map<string, Summary>());
   const seen = useRef(new Map<string, string>());
@@ -39,7 +39,7 @@ function useSummaries(entries: Entry[]): Map<string, Summary> {
           if (loaded) setSummaries((before) => new Map(before).set(id, loaded.summary));
         }
       };
-      // As many at a time as the server has processes.
+      // One request for each process of the server.
       await Promise.all([next(), next()]);
     })();
     return () => { current = false; };
@@ -88,10 +88,10 @@ export function FolderView({ listing }: { listing: FolderListing }) {
       {running > 0 && <p class="running" role="status"><Status status="running">{plural(running, "run")} in progress</Status></p>}
       <Evaluations entries={evaluations} />
       {others.length > 0 ? <Start runs={runs} choice={{ picked, change: setPicked, href: comparisonOf }} />
-        : evaluations.length === 0 && <Empty title="The folder has no result, evaluation or engine log."><p>New files are shown here as they appear.</p></Empty>}
+        : evaluations.length === 0 && <Empty title="The folder does not contain a result, evaluation or engine log."><p>New files are shown here as they appear.</p></Empty>}
       {others.some((entry) => entry.engine) && <p class="note">Engine logs are imported when they are opened. Nothing is written into the folder.</p>}
       {listing.cut && <p class="error">The folder has more files than are shown. Open a subfolder.</p>}
-      {listing.links.length > 0 && <p class="note">Links that lead out of the folder are not followed: <Text>{listing.links.join(", ")}</Text></p>}
+      {listing.links.length > 0 && <p class="note">Links to places outside the folder are not followed: <Text>{listing.links.join(", ")}</Text></p>}
     </div>
   );
 }

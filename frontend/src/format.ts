@@ -1,4 +1,4 @@
-/** Numbers, times and counts as people read them. `DESIGN.md` has the rules. */
+/** Numbers, times and counts as people read them. `DESIGN.md` contains the rules. */
 
 const NUMBER = /^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 /** Between a number and its unit. */
@@ -15,17 +15,17 @@ export function short(value: number): string {
   return Number(value.toPrecision(4)).toLocaleString("en", { maximumSignificantDigits: 4 });
 }
 
-/** Whether a scale that the data declare makes a number a proportion. */
+/** Whether the declared scale makes a number a proportion. */
 export function isProportion(scale: Scale | null | undefined): boolean {
   return scale?.[0] === 0 && scale[1] === 1;
 }
 
-/** A value in percent where its scale is declared as 0 to 1; otherwise the number. */
+/** A value in percent if its declared scale is 0 to 1; otherwise the number. */
 export function measure(value: number, scale?: Scale | null): string {
   return isProportion(scale) ? `${short(value * 100)}${NBSP}%` : short(value);
 }
 
-/** As `measure`, of a text of the result; texts that are not numbers stay as they are. */
+/** Like `measure`, for a text of the result. Other texts than numbers stay unchanged. */
 export function measureText(text: string, scale?: Scale | null): string {
   return NUMBER.test(text) ? measure(Number(text), scale) : text;
 }
@@ -35,13 +35,13 @@ export function range(low: number, high: number, scale?: Scale | null): string {
   return isProportion(scale) ? `${short(low * 100)} to ${short(high * 100)}${NBSP}%` : `${short(low)} to ${short(high)}`;
 }
 
-/** A difference: in percentage points where the scale is a proportion. */
+/** A difference: in percentage points if the scale is a proportion. */
 export function change(value: number, scale?: Scale | null): string {
   const sign = value >= 0 ? "+" : "−";
   return isProportion(scale) ? `${sign}${short(Math.abs(value) * 100)}${NBSP}pp` : `${sign}${short(Math.abs(value))}`;
 }
 
-/** A standard error: in percentage points where the scale is a proportion. */
+/** A standard error: in percentage points if the scale is a proportion. */
 export function standardError(value: number, scale?: Scale | null): string {
   return isProportion(scale) ? `standard error ${short(value * 100)}${NBSP}pp` : `standard error ${short(value)}`;
 }

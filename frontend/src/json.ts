@@ -29,7 +29,7 @@ export function parse(text: string): Value {
   }
 
   function string(): string {
-    // Most texts hold no escape, and are the slice between their quotes.
+    // Most texts contain no escapes and are the slice between their quotes.
     const end = text.indexOf('"', at + 1);
     if (end > 0 && text.lastIndexOf("\\", end) < at) {
       const plain = text.slice(at + 1, end);
@@ -116,7 +116,7 @@ export function list(value: Value | undefined): Value[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** A value as one text: texts as they are, all else as JSON. */
+/** A value as one text: texts unchanged, everything else as JSON. */
 export function shown(value: Value | undefined): string {
   if (value === undefined) return "";
   return typeof value === "string" ? value : render(value);

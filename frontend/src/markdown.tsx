@@ -1,7 +1,7 @@
 /**
- * Markdown, code and maths of strangers as elements of the page. A text becomes tokens, and each kind of token that is
- * listed here becomes one element. HTML in it stays text, addresses lead nowhere, and nothing is loaded. There is never
- * a string of HTML, so that the page can forbid all of them (`trusted-types 'none'`).
+ * Untrusted Markdown, code and math as elements of the page. A text is split into tokens, and each kind of token that is
+ * listed here becomes one element. HTML stays text, addresses are not links, and no content is loaded. The code never
+ * builds a string of HTML, so that the page can forbid all of them (`trusted-types 'none'`).
  */
 
 import { common, createLowlight } from "lowlight";
@@ -38,7 +38,7 @@ markdown.use({
     math(/^\\\[([\s\S]{1,2000}?)\\\]/, /\\\[/, "mathBracket", "block", true),
     math(/^\$\$([^$]{1,2000}?)\$\$/, /\$\$/, "mathDisplay", "inline", true),
     math(/^\\\(([^\n]{1,1000}?)\\\)/, /\\\(/, "mathParen", "inline", false),
-    // As Pandoc: no space after the first sign or before the last one, and no digit after that.
+    // As in Pandoc: no space after the first or before the last `$`, and no digit after it.
     math(/^\$(?![\s$])((?:\\.|[^$\\\n]){1,500}?)(?<!\s)\$(?!\d)/, /\$/, "mathDollar", "inline", false),
   ],
 });
@@ -78,7 +78,7 @@ function Maths({ tex, raw, display }: { tex: string; raw: string; display: boole
     try {
       const made = document.createElement("span");
       temml.render(tex, made, { displayMode: display, throwOnError: true, trust: false, strict: false, annotate: false, maxExpand: 200, maxSize: [20, 20] } as never);
-      // MathML alone, and of it no link.
+      // Only MathML, without links.
       for (const element of made.querySelectorAll("*"))
         if (element.namespaceURI !== "http://www.w3.org/1998/Math/MathML" || element.hasAttribute("href") || element.hasAttribute("src")) throw new Error("not maths");
       box.current!.replaceChildren(...made.childNodes);
@@ -87,7 +87,7 @@ function Maths({ tex, raw, display }: { tex: string; raw: string; display: boole
   return <span class={display ? "math display" : "math"} ref={box} title={raw}><Text>{raw}</Text></span>;
 }
 
-/** A link that leads nowhere: its text and its address. */
+/** An inactive link: its text and its address. */
 function Address({ label, address }: { label: ComponentChildren; address: string }) {
   return <span class="address">{label} <small>(<Text>{address}</Text>)</small></span>;
 }
@@ -129,7 +129,7 @@ function blockToken(token: Token, depth: number): ComponentChildren {
   if (token.type.startsWith("math")) return <p>{inlineToken(token, depth)}</p>;
   switch (token.type) {
     case "space": return null;
-    // Headings of a text are no headings of the page.
+    // Headings of a text are not headings of the page.
     case "heading": return <p class={`heading h${(token as Tokens.Heading).depth}`}>{inline((token as Tokens.Heading).tokens, depth)}</p>;
     case "paragraph": return <p>{inline((token as Tokens.Paragraph).tokens, depth)}</p>;
     case "text": return (token as Tokens.Text).tokens ? <>{inline((token as Tokens.Text).tokens, depth)}</> : <Text>{token.raw}</Text>;
@@ -149,7 +149,7 @@ function blockToken(token: Token, depth: number): ComponentChildren {
       );
     }
     case "checkbox": return null;
-    // HTML, link definitions and all other tokens are shown as text, so nothing is hidden.
+    // HTML, link definitions and all other tokens are shown as text, so that no content is hidden.
     default: return <div class="long"><Text>{token.raw}</Text></div>;
   }
 }

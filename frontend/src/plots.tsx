@@ -1,4 +1,4 @@
-/** Intervals as bars on an axis. The numbers are always next to them as text. */
+/** Intervals as bars on an axis. Their numbers are always shown as text next to them. */
 
 import type { MetricValue } from "./data";
 import { measure, short, type Scale } from "./format";
@@ -7,7 +7,7 @@ export interface Axis { low: number; high: number; scale?: Scale | null }
 
 const percent = (axis: Axis, value: number) => Math.max(0, Math.min(100, ((value - axis.low) / (axis.high - axis.low)) * 100));
 
-/** Shared axis of numbers, if the data declare the same scale for them. */
+/** Shared axis of metrics with the same declared scale. */
 export function axisOf(values: MetricValue[]): Axis | null {
   const first = values.find((value) => value.scale)?.scale;
   if (!first || values.some((value) => value.scale && (value.scale[0] !== first[0] || value.scale[1] !== first[1]))) return null;

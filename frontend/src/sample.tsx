@@ -89,7 +89,7 @@ export function plain(content: Value | undefined): string {
   return shown(content);
 }
 
-/** Question, expected and given answer of a sample, from its first score that has them. */
+/** Question, expected and given answer of a sample, from the first score that contains them. */
 export function answersOf(trial: Value): { question: Value | undefined; truth: string | undefined; given: string | undefined; answer: string } {
   const outputs = outputsOf(trial);
   const scores = list(member(trial, "scores"));
@@ -211,7 +211,7 @@ export function SampleView({ summary, result, row, close, step, place, turn, lin
   useEffect(() => {
     let current = true;
     readSample(result, row.n).catch(() => undefined).then((value) => {
-      if (value === undefined) return; // the server has something newer, and the page is about to have it
+      if (value === undefined) return; // the server has newer data, and the page will receive it
       if (!current) return;
       const page = summary.pages?.[placeOf(result, row.n)?.name ?? ""];
       if (value === null && page !== undefined) location.href = page + location.hash;
@@ -261,7 +261,7 @@ export function SampleView({ summary, result, row, close, step, place, turn, lin
       {reason && INCOMPLETE.has(reason) && <p class="note bad">The answer may be incomplete, or not the model's own: stop reason <b><Text>{reason}</Text></b>.</p>}
       <div class="body"><Raw.Provider value={raw}>
         {sample === undefined ? <p role="status">unpacking …</p>
-          : sample === null || trial === null ? <p class="note">The sample is not in this page.</p>
+          : sample === null || trial === null ? <p class="note">The sample is not on this page.</p>
           : <><Trials trials={trials} row={row} link={link} /><Trial key={`${row.n}.${row.t}`} trial={trial} sample={sample} turn={turn} whole={find.length > 1} /></>}
       </Raw.Provider></div>
     </div>

@@ -286,7 +286,7 @@ function Grid({ rows, order, columns: shownColumns, filter, change, open }: {
     if (event.key in places) { event.preventDefault(); move(places[event.key]); }
     else if (event.key === "Enter" && event.target === box.current && order.length > 0) open(rows[order[focus]]);
   };
-  // On a card: the name of the sample, and the texts that most say what happened.
+  // A card shows the name of the sample and its most important texts.
   const onCard = narrow ? [...shownColumns].sort((a, b) => rank(a) - rank(b)).slice(0, ON_CARDS) : shownColumns;
   if (order.length === 0) return <Empty title="No trial matches."><p>Change the search or the filter.</p></Empty>;
   return (

@@ -32,7 +32,7 @@ async function ask(path: string, headers: Record<string, string> = {}): Promise<
   throw new Problem(type.startsWith("application/json") ? String(JSON.parse(text).problem) : text.trim());
 }
 
-/** Ask until the server has prepared the data. */
+/** Repeat a request until the server has prepared the data. */
 async function prepared(path: string, headers: Record<string, string> = {}): Promise<Response> {
   for (let pause = 0.1; ; pause = Math.min(1, pause * 2)) {
     const response = await ask(path, headers);

@@ -1,4 +1,4 @@
-/** The start page: a matrix of tasks and models, and a list of runs to sort and to compare. */
+/** The start page: a matrix of tasks and models, and a list of runs to sort and compare. */
 
 import { Fragment, type ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
@@ -180,7 +180,7 @@ function Runs({ runs, caption, pick, isPicked }: { runs: Run[]; caption: string;
 export function Start({ runs, choice }: { runs: Run[]; choice?: Choice }) {
   const superseded = runs.filter((run) => run.status === "superseded"), latest = runs.filter((run) => run.status !== "superseded");
   const logs = latest.filter((run) => isLogOf(run, latest)), current = latest.filter((run) => !logs.includes(run));
-  if (runs.length === 0) return <Empty title="There are no results yet." />;
+  if (runs.length === 0) return <Empty title="No results yet." />;
   const pick = choice && ((run: Run, on: boolean) => {
     const others = choice.picked.filter((one) => one.ref !== run.ref);
     choice.change(on ? [...others, { ref: run.ref!, name: run.model ? `${run.title} · ${run.model}` : run.title }].slice(-MOST_CHOSEN) : others);

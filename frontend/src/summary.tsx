@@ -1,4 +1,4 @@
-/** A result as a whole. The first screen answers: what was measured, on what, by what, how sure, and what failed. */
+/** A complete result. The first screen shows the metrics, dataset, model, uncertainty and failures. */
 
 import { useMemo, useState } from "preact/hooks";
 import { hashOf } from "./app";
@@ -26,7 +26,7 @@ function Evaluations({ summary }: { summary: Summary }) {
                 <td data-label="verdict"><Status status={rule.passed ? "passed" : "not passed"} /></td><td data-label="reason"><Text>{rule.reason}</Text></td></tr>
             ))}</tbody>
           </table></Wide>
-        ) : <p class="note">The evaluation has no policies.</p>}
+        ) : <p class="note">The evaluation does not define policies.</p>}
       </section>
     ))}</>
   );
@@ -80,11 +80,11 @@ export function Metrics({ metrics, caption }: { metrics: Metric[]; caption: stri
           {COUNTS.map((name) => <th scope="col" class="number">{name}</th>)}<th scope="col">scorer</th></tr></thead>
         <tbody>{metrics.flatMap((metric) => metric.values.length === 0
           ? [<tr class="problem"><th scope="row"><Text>{metric.key}</Text></th><td class="number" data-label="value">no value</td>
-              <td colSpan={axis ? 7 : 6} data-label="reason"><Text>{metric.reason ?? "the result does not say why"}</Text></td></tr>]
+              <td colSpan={axis ? 7 : 6} data-label="reason"><Text>{metric.reason ?? "the result does not contain a reason"}</Text></td></tr>]
           : metric.values.map((value) => <MetricRow metric={metric} value={value} axis={axis} />))}</tbody>
       </table></Wide>
       {metrics.some((metric) => metric.counts && metric.values.some((value) => !value.samples)) && (
-        <p class="note">* Counts of the scorer: the result does not say which samples are in the metric.</p>
+        <p class="note">* Counts of the scorer: the result does not record which samples are in the metric.</p>
       )}
       {methods.length > 0 && <p class="note">Interval: plausible values of the number if the task had other samples of the same kind.
         Methods: <Text>{methods.join("; ")}</Text>. Point at a number to see all digits.</p>}
@@ -124,7 +124,7 @@ function Counts({ result }: { result: Result }) {
 
 interface Cause { stage: string; text: string; rows: Row[] }
 
-/** Failed trials with the same cause: messages that differ in numbers and quoted texts only are one. */
+/** Failed trials with the same cause: messages that differ only in numbers and quoted texts are grouped. */
 export function causesOf(rows: Row[]): Cause[] {
   const causes = new Map<string, Cause>();
   for (const row of rows) {
@@ -325,7 +325,7 @@ function OneResult({ result, number, rows, split, heading }: { result: Result; n
           <FirstScreen result={result} number={number} rows={rows} />
           {(result.metrics ?? []).length > 0 ? <Metrics metrics={result.metrics!} caption={result.unfinished ? "Metrics so far: the run did not finish, these are not final" : "Metrics"} />
             : <p class="note">{result.status === "running" ? "Metrics are computed when the run ends."
-              : <>The result has no metrics{result.counts.samples === 0 ? ": it has no samples" : ""}.</>}</p>}
+              : <>The result does not contain {result.counts.samples === 0 ? "samples or metrics" : "metrics"}.</>}</p>}
           {(result.runs ?? []).map((metrics, run) => <Metrics metrics={metrics} caption={`Metrics of run ${run + 1}`} />)}
           <Counts result={result} />
           <Failures result={result} rows={rows} number={number} split={split} />
@@ -344,7 +344,7 @@ function OneResult({ result, number, rows, split, heading }: { result: Result; n
   );
 }
 
-/** The address of a comparison of a report, or null if it has none. */
+/** Address of a comparison in the report; `null` if the report does not contain it. */
 function comparisonIn(summary: Summary) {
   return (refs: string[]): string | null => {
     const [base, ...others] = refs.map(Number).sort((a, b) => a - b);
@@ -391,7 +391,7 @@ function Charts({ results: all }: { results: Result[] }) {
         <Stacked caption="Samples by state" rows={states} />
         {tokens.length > 0 && <Stacked caption="Tokens" rows={tokens} />}
       </div>
-      <p class="note">Write them as files for papers and slides with <code>aigo-bridge plot</code>.</p>
+      <p class="note">To save them as files for papers and slides, use <code>aigo-bridge plot</code>.</p>
     </details>
   );
 }

@@ -44,7 +44,7 @@ export function LongText({ text, code, render }: { text: string; code?: boolean;
   );
 }
 
-/** Table that scrolls by itself if it is wider than the page, also with the keyboard. */
+/** Table that scrolls separately if it is wider than the page, including by keyboard. */
 export function Wide({ label, children }: { label?: string; children: ComponentChildren }) {
   const box = useRef<HTMLDivElement>(null);
   const [scrolls, setScrolls] = useState(false);
@@ -78,7 +78,7 @@ function members(value: Composite): [string, Value][] {
 
 const FEW = 8;
 
-/** Number of members of a value, including those that `values.py` cut off. */
+/** Number of members of a value, including members that `values.py` cut off. */
 export function entries(value: Composite): string {
   const rows = members(value), last = rows.at(-1);
   const left = last && /^(?:\u2026 )?(\d+) more$/.exec(Array.isArray(value) || last[0] === "…" ? shown(last[1]) : "");
@@ -111,7 +111,7 @@ const MARKS: Record<string, [sign: string, kind: string]> = {
   running: ["…", "busy"], superseded: ["↻", "quiet"], excluded: ["⊘", "quiet"], "not checked": ["○", "quiet"], "partly verified": ["◑", "quiet"], "not read": ["○", "quiet"], "not scored": ["○", "warn"], "not finished": ["◔", "warn"],
 };
 
-/** State: a sign, a colour and a word. */
+/** State: a symbol, a color and a word. */
 export function Status({ status, children }: { status: string; children?: ComponentChildren }) {
   const [sign, kind] = Object.hasOwn(MARKS, status) ? MARKS[status] : ["✗", "bad"];
   return <span class={`status ${kind}`}><span aria-hidden="true">{sign}</span> {children ?? <Text>{status}</Text>}</span>;

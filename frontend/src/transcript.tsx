@@ -1,4 +1,4 @@
-/** A conversation as numbered turns: a tool call and its result are one, reasoning is folded, an outline leads to each. */
+/** A conversation as numbered turns: a tool call and its result are one turn, reasoning is folded, and an outline links to each turn. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { count, plural } from "./format";
@@ -40,7 +40,7 @@ function Output({ content }: { content: Value | undefined }) {
   return typeof content === "string" && content !== "" ? <LongText code text={content} /> : <Content content={content} />;
 }
 
-/** Arguments of a tool: a table of them, or what the model wrote instead. */
+/** Arguments of a tool call as a table, or the text that the model wrote instead. */
 function Arguments({ text }: { text: string }) {
   let value: Value;
   try {
@@ -61,7 +61,7 @@ export interface Turn { number: number; kind: string; title: string; item: Value
 
 const ROLES: Record<string, string> = { custom_task_input_message: "user", custom_task_output_message: "assistant" };
 
-/** The beginning of what an item says, for the outline. */
+/** The beginning of an item's text, for the outline. */
 function beginning(item: Value): string {
   const content = member(item, "content");
   const text = typeof content === "string" ? content : list(content).filter((part) => !/reasoning|summary/.test(shown(member(part, "type")))).map((part) => (typeof part === "string" ? part : shown(member(part, "text") ?? member(part, "refusal") ?? ""))).find((part) => part.trim()) ?? "";
@@ -114,7 +114,7 @@ function TurnBody({ turn }: { turn: Turn }) {
   return <Content content={member(item, "content")} />;
 }
 
-/** Turns that are made at once; others when they come near. */
+/** Number of turns that are created immediately; other turns are created when they come near the visible area. */
 const FIRST = 30;
 
 function TurnCard({ turn, prefix, aimed, soon }: { turn: Turn; prefix: string; aimed: boolean; soon: boolean }) {
@@ -136,7 +136,7 @@ function TurnCard({ turn, prefix, aimed, soon }: { turn: Turn; prefix: string; a
   );
 }
 
-/** The address of a turn of the sample that is shown. */
+/** Address of a turn in the current sample. */
 export function turnHash(number: number): string {
   const names = new URLSearchParams(location.hash.slice(1));
   names.set("turn", String(number));

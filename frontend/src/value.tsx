@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { age, change, count, duration, standardError, measureText, moment, short, tokens, type Scale } from "./format";
 
-/** A short form of a text; the full text is the title, and is what a copy gets. */
+/** A short form of a text. The tooltip and copies contain the full text. */
 export function Short({ full, children }: { full: string; children: string }) {
   return full === children ? <span class="num">{children}</span> : <span class="num" title={full} data-full={full}>{children}</span>;
 }
@@ -44,7 +44,7 @@ export function When({ seconds, aged }: { seconds: number; aged?: boolean }) {
   return <time dateTime={new Date(seconds * 1000).toISOString()} title={moment(seconds)} data-full={aged ? moment(seconds) : undefined}>{aged ? age(seconds) : moment(seconds)}</time>;
 }
 
-/** What is copied has full values: 0.6666666666666666 where the page shows 66.67 %. */
+/** Copies contain full values: 0.6666666666666666 if the page shows 66.67 %. */
 export function copyFullValues() {
   document.addEventListener("copy", (event) => {
     const selection = getSelection();
@@ -55,7 +55,7 @@ export function copyFullValues() {
     const shown = copied.map((element) => element.firstChild!.nodeValue!);
     copied.forEach((element) => { element.firstChild!.nodeValue = element.dataset.full!; });
     const inside = (node: Node | null) => copied.some((element) => element.contains(node));
-    // Of a number of which a part is selected all is copied.
+    // If only a part of a number is selected, the whole number is copied.
     if (inside(anchorNode) || inside(focusNode)) {
       const backward = selection.direction === "backward";
       for (const [node, first] of [[anchorNode, !backward], [focusNode, backward]] as const)
@@ -70,11 +70,11 @@ export function copyFullValues() {
     copied.forEach((element, index) => { element.firstChild!.nodeValue = shown[index]; });
     try {
       selection.setBaseAndExtent(anchorNode!, anchorOffset, focusNode!, focusOffset);
-    } catch { /* the selection began in a number that is shorter now */ }
+    } catch { /* the selection began in a number that has become shorter */ }
   });
 }
 
-/** A name for people, with what it is under it. */
+/** A display name, with its technical name below. */
 export function Named({ children, under }: { children: ComponentChildren; under?: ComponentChildren }) {
   return <span class="named">{children}{under && <small>{under}</small>}</span>;
 }

@@ -46,7 +46,7 @@ function useLooks(look: () => Promise<number>): unknown {
 
 function Fault({ fault, shown }: { fault: unknown; shown: boolean }) {
   if (fault === null) return null;
-  if (fault instanceof Ended) return <p class="error" role="alert">The server has ended{shown ? ". The page shows the last state" : ""}. Start it again with <code>aigo-bridge view</code>.</p>;
+  if (fault instanceof Ended) return <p class="error" role="alert">The server has stopped{shown ? ". The page shows the last state" : ""}. Restart it with <code>aigo-bridge view</code>.</p>;
   const text = fault instanceof Error ? fault.message : String(fault);
   return <p class="error" role="alert"><Text>{text}</Text>{shown && ". The page shows the last state."}</p>;
 }

@@ -146,7 +146,7 @@ def test_two_models_of_a_report_are_compared_and_flips_are_browsable(page: Page,
     page.set_viewport_size({"width": 400, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
     page.goto(f"{page.url.partition('#')[0]}#compare=0,9")
-    page.get_by_text("There are no such results in this report.").wait_for()
+    page.get_by_text("These results are not in this report.").wait_for()
 
 
 def test_pair_in_a_multi_page_report_shows_answer_excerpts_and_links(page: Page, tmp_path: Path) -> None:

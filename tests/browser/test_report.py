@@ -52,7 +52,7 @@ def test_rounded_metrics_show_all_digits_on_hover_and_when_copied(page: Page, qu
 
     rows = [text.replace("\xa0", " ") for text in page.locator(".metrics tbody tr").all_inner_texts()]
     bounds = "50 % if every missing sample or trial had scored worst, 75 % if best"
-    unknown = "no interval: the samples' scores give 0.666667, not the number in the result"
+    unknown = "no interval: the samples' scores give 0.666667, which differs from the result"
     assert [[cell.strip() for cell in row.split("\t")] for row in rows] == [
         [
             "accuracy mean",

@@ -217,7 +217,7 @@ def test_page_shows_all_metrics_and_samples_and_is_accessible(page: Page, shaped
         total = num_trials(log)
         page.goto(f"{shaped.page.as_uri()}#samples&result={position}")
         if total == 0:
-            page.get_by_text("The result has no samples.").wait_for()
+            page.get_by_text("The result does not contain samples.").wait_for()
             continue
         page.get_by_text(f"{total} of {total} trials").wait_for()
     if page.locator(".grid").count():

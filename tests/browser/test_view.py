@@ -136,7 +136,7 @@ def test_page_updates_with_its_result_and_reports_deletion(page: Page, served: V
 
     log.unlink()
     page.wait_for_selector("[role=alert]")
-    assert "not in the folder any more" in page.locator("[role=alert]").inner_text()
+    assert "no longer in the folder" in page.locator("[role=alert]").inner_text()
 
 
 def test_hostile_texts_are_harmless_in_view(page: Page, served: ViewServer) -> None:
