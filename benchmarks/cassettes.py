@@ -1,13 +1,12 @@
-"""What recording a run costs: its share of the run's CPU time with a model that answers at once, and memory.
+"""Cost of recording a run: its share of the run's CPU time with a model that answers immediately, and memory.
 
     python benchmarks/cassettes.py [--samples 2000] [--calls 50000] [--repeat 3]
 
-The share is the time inside of the recorder over the CPU time of the rest of the run, on each engine, which
-really runs (50,000 calls: --samples 50000); a real model takes a thousand times as long as the scripted one
-and makes it smaller still. Calls past the recorder alone
-stand against what has to be done at least: the same lines into one zstd stream. The growth is the resident
-memory after all of them over that after a tenth.
-"""
+The share is the time inside the recorder divided by the CPU time of the rest of the run, measured in real
+runs on each engine (50,000 calls: --samples 50000). A real model takes a thousand times as long as the
+scripted one, so its share is even smaller. Calls to the recorder alone are compared with the floor: writing
+the same lines into one zstd stream. The growth is the resident memory after all calls divided by the memory
+after a tenth of them."""
 
 from __future__ import annotations
 
@@ -27,13 +26,14 @@ from overhead import prepare
 from ratios import record
 
 MOST = 0.03
-"""Share of a run that recording may take."""
+"""Maximum share of a run for recording."""
 LONGEST = 1e-3
-"""Seconds that one step of the recorder is counted with at most: longer ones were another process's turn."""
+"""Maximum number of seconds counted for one step of the recorder. In longer steps, another process was
+running."""
 
 
 def run_share(folder: Path, engine: str) -> tuple[float, float]:
-    """The recorder's share of the CPU seconds of a run, and those seconds."""
+    """Return the recorder's share of the CPU seconds of a run, and the CPU seconds."""
     import aigo_inspect.models.calls as calls
     from aigo_bridge.engine.protocol import Job, RunSettings
     from aigo_bridge.engine.registry import load_engine
@@ -46,7 +46,7 @@ def run_share(folder: Path, engine: str) -> tuple[float, float]:
 
     def timed(function: Callable[..., Any]) -> Callable[..., Any]:
         def timing(*args: Any, **kwargs: Any) -> Any:
-            # Not the clock of the thread's CPU, which costs more than what it would measure.
+            # The CPU clock of the thread costs more than the measured step.
             before = time.perf_counter()
             try:
                 return function(*args, **kwargs)
@@ -70,7 +70,7 @@ def run_share(folder: Path, engine: str) -> tuple[float, float]:
 
 
 def recorder_alone(folder: Path, count: int) -> tuple[float, float]:
-    """CPU seconds of calls past the recorder over those of the floor, and how the memory has grown."""
+    """Return the ratio of the recorder's CPU seconds to the floor, and the growth of the memory."""
     import zstandard
 
     from aigo_bridge.dtypes import ChatCompletionInput
@@ -117,7 +117,7 @@ def recorder_alone(folder: Path, count: int) -> tuple[float, float]:
 
 
 def resident() -> int:
-    """Pages in memory."""
+    """Return the number of pages in memory."""
     return int(Path("/proc/self/statm").read_text().split()[1])
 
 

@@ -1,4 +1,4 @@
-"""What the driver of a run on a cluster costs: CPU seconds for trivial pieces.
+"""Cost of the driver of a run on a cluster: CPU seconds for trivial shards.
 
 python benchmarks/cluster.py [--pieces 10000]
 """

@@ -1,11 +1,10 @@
-"""Two results of 200,000 samples compared: time, as ratio to the naive method, and peak memory.
+"""Comparison of two results of 200,000 samples: time as a ratio to the naive method, and peak memory.
 
     python benchmarks/comparison.py [--samples 200000]
 
 The naive method loads both files with orjson, pairs scores by id in a dictionary, and takes the mean
-difference ± 1.96 standard errors: no check of the rows, no test, no reason for what is left out. Both run in
-processes of their own.
-"""
+difference ± 1.96 standard errors: it does not check rows, test differences or explain missing values. Each
+method runs in its own process."""
 
 from __future__ import annotations
 
@@ -66,7 +65,7 @@ FRAME: dict[str, Any] = {
 
 
 def write(path: Path, count: int, share: float, seed: int) -> None:
-    """A result with a right/wrong score and another one of each sample."""
+    """Write a result with a right/wrong score and another score for each sample."""
     drawn = random.Random(seed)
     rights, scores = [], []
     with path.open("wb") as file:
@@ -110,7 +109,7 @@ def _sample(number: int, right: float, score: float) -> bytes:
 
 
 def compared(paths: Sequence[Path]) -> None:
-    """As `aigo-bridge compare` does."""
+    """Compare as `aigo-bridge compare` does."""
     comparison: Comparison = compare(read_columns(paths[0]), read_columns(paths[1]))
     assert len(comparison.metrics) == 2
     for metric in comparison.metrics:
@@ -119,7 +118,7 @@ def compared(paths: Sequence[Path]) -> None:
 
 
 def naive(paths: Sequence[Path]) -> None:
-    """As many scripts do."""
+    """Compare as many scripts do."""
     base, new = (
         {
             sample["sample_id"]: sample["trials"][0]["scores"][0]["values"]
@@ -135,7 +134,7 @@ def naive(paths: Sequence[Path]) -> None:
 
 
 def measured(step: Callable[[Sequence[Path]], None], paths: Sequence[Path]) -> tuple[float, float]:
-    """Seconds of CPU and peak megabytes in a process of its own, libraries loaded."""
+    """Return CPU seconds and peak megabytes of a separate process with loaded libraries."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_run, (step, paths))
 

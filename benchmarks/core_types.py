@@ -22,7 +22,7 @@ from aigo_bridge.dtypes import Trace
 
 
 def stream(size: int) -> dict[str, Any]:
-    """A trace of small events of four kinds."""
+    """Return a trace of small events of four kinds."""
     events: list[dict[str, Any]] = []
     for index in range(size):
         if index % 4 == 1:
@@ -53,7 +53,7 @@ def stream(size: int) -> dict[str, Any]:
 
 
 def best(action: Callable[[], object], repeat: int) -> float:
-    """Seconds of the fastest run."""
+    """Return the seconds of the fastest run."""
     times = []
     for _ in range(repeat):
         start = time.process_time()
@@ -63,7 +63,7 @@ def best(action: Callable[[], object], repeat: int) -> float:
 
 
 def import_time(repeat: int) -> float:
-    """Seconds that `import aigo_bridge.dtypes` adds to an interpreter that has pydantic already."""
+    """Return the seconds that `import aigo_bridge.dtypes` adds to an interpreter with pydantic."""
     code = (
         "import time, pydantic.main; start = time.perf_counter(); import aigo_bridge.dtypes; "
         "print(time.perf_counter() - start)"

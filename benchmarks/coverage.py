@@ -1,10 +1,9 @@
-"""How often 95 % intervals hold the truth: simulated evaluations whose truth is known, and the naive interval
-beside ours.
+"""Coverage of 95 % intervals in simulated evaluations with a known true value, compared with naive intervals.
 
     python benchmarks/coverage.py [--evaluations 2000] [--only TEXT] [--page benchmarks/coverage.md]
 
-The naive interval is the mean ± 1.96 standard errors over all numbers, as if each sample, and each trial,
-stood for itself.
+The naive interval is the mean ± 1.96 standard errors over all numbers, as if all samples and trials were
+independent.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ Numbers = NDArray[np.float64]
 HEADING = "| evaluation | ours | naive |\n|---|--:|--:|"
 
 PROMISED = (0.935, 0.965)
-"""Coverage that a 95 % interval is held to."""
+"""Required coverage of a 95 % interval."""
 
 
 @dataclass(frozen=True)
@@ -53,21 +52,21 @@ class Scenario:
     name: str
     draw: Callable[[Generator], Evaluation]
     promised: bool = True
-    """Whether coverage is promised; where not, the page says what to expect."""
+    """Whether coverage is promised. Otherwise the page describes the expected coverage."""
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """How often intervals held the truth."""
+    """Proportion of intervals that contain the true value."""
 
     ours: float
     naive: float
     without: float
-    """Share of the evaluations for which there was a reason in place of an interval."""
+    """Proportion of evaluations with a reason instead of an interval."""
 
 
 def coverage(scenario: Scenario, evaluations: int, seed: int = 20261122) -> Coverage:
-    """Simulate evaluations; those without an interval count for neither of the two."""
+    """Simulate evaluations. Evaluations without an interval count for neither method."""
     random = np.random.default_rng(seed)
     ours = naive = counted = 0
     for _ in range(evaluations):
@@ -81,13 +80,14 @@ def coverage(scenario: Scenario, evaluations: int, seed: int = 20261122) -> Cove
 
 
 def naive_interval(values: Numbers) -> tuple[float, float]:
-    """The mean ± 1.96 standard errors."""
+    """Return the mean ± 1.96 standard errors."""
     half = 1.959963984540054 * float(values.std(ddof=1)) / math.sqrt(values.size)
     return float(values.mean()) - half, float(values.mean()) + half
 
 
 def share(low: float, high: float, count: int) -> Scenario:
-    """Right or wrong; the truth of each evaluation is drawn anew: a fixed one allows few coverages only."""
+    """Right or wrong scores. Each evaluation draws a new true value, because a fixed value allows only a few
+    coverages."""
 
     def draw(random: Generator) -> Evaluation:
         truth = random.uniform(low, high)
@@ -106,7 +106,7 @@ def scores(
     scale: Scale = UNDECLARED,
     promised: bool = True,
 ) -> Scenario:
-    """Scores of a distribution; `scale`: the values that their scorer declares."""
+    """Scores of a distribution; `scale`: the range that their scorer declares."""
 
     def draw(random: Generator) -> Evaluation:
         values = np.asarray(draw_scores(random, count), dtype=float)
@@ -116,7 +116,8 @@ def scores(
 
 
 def clusters(name: str, alpha: float, beta: float, groups: int, *, promised: bool = True) -> Scenario:
-    """Ten right or wrong samples in each group, whose shares of right ones are far apart."""
+    """Ten right or wrong samples in each group. The groups differ widely in their proportion of right
+    samples."""
 
     def draw(random: Generator) -> Evaluation:
         shares = random.beta(alpha, beta, groups)
@@ -132,7 +133,7 @@ def clusters(name: str, alpha: float, beta: float, groups: int, *, promised: boo
 
 
 def score_clusters(groups: int) -> Scenario:
-    """Ten scores in each group, which have most of their skewed spread in common."""
+    """Ten scores in each group, which share most of their skewed variation."""
 
     def draw(random: Generator) -> Evaluation:
         values = (
@@ -145,7 +146,7 @@ def score_clusters(groups: int) -> Scenario:
 
 
 def trials(name: str, alpha: float, beta: float, count: int) -> Scenario:
-    """Five trials of each sample, some samples being easier than others."""
+    """Five trials of each sample. Some samples are easier than others."""
 
     def draw(random: Generator) -> Evaluation:
         shares = random.beta(alpha, beta, count)
@@ -202,8 +203,8 @@ def spread(
 def corrected(
     name: str, share: float, errors: tuple[float, float], labels: int, count: int, *, promised: bool = True
 ) -> Scenario:
-    """A judge's share of right samples, corrected by labels; `errors`: how often the judge calls a wrong
-    sample right, and a right one wrong. The naive interval is the judge's own.
+    """A judge's proportion of right samples, corrected by labels. `errors`: how often the judge rates a wrong
+    sample as right, and a right sample as wrong. The naive interval uses the judge's scores.
     """
 
     def draw(random: Generator) -> Evaluation:
@@ -218,8 +219,8 @@ def corrected(
 
 
 def corrected_in_range(labels: int, count: int) -> Scenario:
-    """As `corrected`; how often the judge errs is drawn anew for each evaluation: fixed rates of few errors
-    allow few coverages only.
+    """Like `corrected`, with a new error rate of the judge for each evaluation. Fixed rates with few errors
+    allow only a few coverages.
     """
 
     def draw(random: Generator) -> Evaluation:
@@ -230,7 +231,7 @@ def corrected_in_range(labels: int, count: int) -> Scenario:
 
 
 def corrected_marks(labels: int, count: int) -> Scenario:
-    """Marks from 1 to 5 of a judge that is kinder than people are."""
+    """Grades from 1 to 5 of a judge that is more generous than people."""
 
     def draw(random: Generator) -> Evaluation:
         truth = 1 + random.choice(5, labels + count, p=[0.1, 0.2, 0.3, 0.25, 0.15]).astype(float)
@@ -244,13 +245,13 @@ def corrected_marks(labels: int, count: int) -> Scenario:
 
 
 MARKS = np.array([0.02, 0.03, 0.05, 0.2, 0.7])
-"""Of a judge that mostly gives the best of five."""
+"""Grades of a judge that usually gives the best of five."""
 GOOD = [[0.40, 0.03, 0.02], [0.04, 0.26, 0.02], [0.02, 0.03, 0.18]]
 MIXED = [[0.30, 0.05, 0.05], [0.05, 0.20, 0.05], [0.02, 0.08, 0.20]]
 
 
 def scenarios() -> Iterator[Scenario]:
-    """All of the page's table."""
+    """Return all cases of the page's table."""
     for count in (30, 1000):
         for low, high in ((0.01, 0.1), (0.3, 0.7), (0.9, 0.99)):
             yield share(low, high, count)
@@ -310,7 +311,7 @@ def scenarios() -> Iterator[Scenario]:
 
 
 def counts() -> Iterator[Scenario]:
-    """Counts and marks whose largest value is seldom observed; only the last have a declared scale."""
+    """Counts and grades whose largest value is rarely observed. Only the last case has a declared scale."""
     for count in (20, 30):
         yield scores(
             "counts mostly 1, 2 in 4 %",
@@ -344,7 +345,7 @@ def counts() -> Iterator[Scenario]:
 
 
 def differences() -> Iterator[Scenario]:
-    """Of two models on the same samples; the naive interval is that of two independent ones."""
+    """Difference of two models on the same samples. The naive interval treats them as independent."""
     for count in (30, 1000):
         yield difference_of_shares(count)
         yield difference_of_scores("normal", lambda random, n: random.normal(size=n), 0.0, count)
@@ -364,7 +365,7 @@ def _apart(base: Numbers, new: Numbers) -> tuple[float, float]:
 
 
 def difference_of_shares(count: int) -> Scenario:
-    """Right or wrong; how often one model alone is right is drawn anew for each evaluation."""
+    """Right or wrong scores. Each evaluation draws a new rate at which only one model is right."""
 
     def draw(random: Generator) -> Evaluation:
         gained, lost = random.uniform(0.02, 0.3), random.uniform(0.02, 0.3)
@@ -383,7 +384,7 @@ def difference_of_scores(
     *,
     promised: bool = True,
 ) -> Scenario:
-    """Scores that both models owe to the sample, and of the second something more."""
+    """Scores that depend on the sample for both models, plus a gain of the second model."""
 
     def draw(random: Generator) -> Evaluation:
         base = random.normal(0, 2, count)
@@ -394,7 +395,7 @@ def difference_of_scores(
 
 
 def difference_in_groups(groups: int) -> Scenario:
-    """Ten samples in each group, which have most of their difference in common."""
+    """Ten samples in each group, which share most of their difference."""
 
     def draw(random: Generator) -> Evaluation:
         numbers = np.repeat(np.arange(groups), 10)
@@ -406,7 +407,7 @@ def difference_in_groups(groups: int) -> Scenario:
 
 
 def difference_of_f1(count: int) -> Scenario:
-    """F1 of a class, of a model and of one that repeats four of five of its labels; linearised."""
+    """Linearized F1 of a class, for a model and a model that repeats four of five of its labels."""
     cells = np.array(GOOD).ravel() / np.sum(GOOD)
     table = cells.reshape(3, 3)
     truth_of = np.arange(9) // 3
@@ -441,7 +442,7 @@ def _rare_counts(random: Generator, count: int) -> Numbers:
 
 
 def exact_coverage(truth: float, count: int) -> float:
-    """Of Wilson's interval at one share, by adding up the probabilities of all results."""
+    """Coverage of Wilson's interval at one proportion, as the sum of the probabilities of all results."""
     total = 0.0
     for successes in range(count + 1):
         interval = wilson(successes, count)
@@ -451,7 +452,7 @@ def exact_coverage(truth: float, count: int) -> float:
 
 
 def replace_table(page: Path, rows: list[str]) -> None:
-    """Put the table into a page, in the place of the one that is there."""
+    """Replace the table in a page."""
     text = page.read_text("utf-8")
     start = text.index(HEADING)
     end = text.index("\n\n", start)

@@ -1,8 +1,8 @@
-"""Reading data sets: time and peak memory by format, size and selection, beside the bare parser.
+"""Reading datasets: time and peak memory by format, size and selection, compared with the bare parser.
 
     python benchmarks/data_sets.py [--rows 1000000]
 
-Every measurement runs in a process of its own; memory is the peak above what the imports take.
+Every measurement runs in its own process. Memory is the peak above the memory of the imports.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def main() -> None:
             print(f"{label:36} {seconds:8.2f} {rows / seconds:10,.0f} {mebibytes:9.1f}")
         floor = measured("set of ids", folder, str(rows))[1] or 1.0
         ratio = measured("ids", folder, str(rows))[1] / floor
-        print(f"{'ids remembered, beside a set of them':36} {ratio:29.2f} x")
+        print(f"{'ids remembered, compared with a set of them':36} {ratio:29.2f} x")
         record("memory of ids", ratio)
 
 

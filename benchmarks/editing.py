@@ -1,11 +1,10 @@
-"""A key stroke in a task of 1,000 lines: what the language server does for it, beside parsing the YAML once.
+"""Cost of a keystroke in a task of 1,000 lines in the language server, compared with parsing the YAML once.
 
     python benchmarks/editing.py [--lines N] [--strokes N]
 
-Every text differs from the one before by a key stroke. The floor is bare `yaml.compose` with the C loader.
-The last line is the whole way: a change and a completion through the server's standard input and output, in
-milliseconds of the clock.
-"""
+Consecutive texts differ by one keystroke. The floor is bare `yaml.compose` with the C loader. The last line
+measures the complete path: a change and a completion through the server's standard input and output, in
+milliseconds of wall time."""
 
 from __future__ import annotations
 
@@ -68,7 +67,7 @@ SCORERS = """\
 WARM = 5.0
 """Seconds after which the server and its processes have started."""
 TYPED = "    - type: bleu\n      ground_t"
-"""What is being written at the end."""
+"""Text that the simulated user types at the end."""
 
 
 def task(lines: int) -> str:
@@ -80,9 +79,9 @@ def task(lines: int) -> str:
 
 
 def median(work: Callable[[int], object], strokes: int) -> float:
-    """Seconds of a processor for one stroke."""
+    """Return the CPU seconds of one keystroke."""
     times = []
-    work(-1)  # compiles what stays as it is from stroke to stroke
+    work(-1)  # compiles the parts that do not change between keystrokes
     for number in range(strokes):
         start = time.process_time()
         work(number)
@@ -91,7 +90,7 @@ def median(work: Callable[[int], object], strokes: int) -> float:
 
 
 async def round_trip(folder: Path, text: str, strokes: int) -> list[float]:
-    """Seconds from a key stroke to what may be written there."""
+    """Return the seconds from a keystroke to its completions."""
     client = LanguageClient("benchmark", "1")
     await client.start_io(str(Path(sys.executable).parent / "aigo-bridge"), "lsp")
     await client.initialize_async(lsp.InitializeParams(lsp.ClientCapabilities(), root_uri=folder.as_uri()))
@@ -99,7 +98,7 @@ async def round_trip(folder: Path, text: str, strokes: int) -> list[float]:
     uri = (folder / "task.yaml").as_uri()
     client.text_document_did_open(lsp.DidOpenTextDocumentParams(lsp.TextDocumentItem(uri, "yaml", 0, text)))
     await asyncio.sleep(WARM)
-    gc.freeze()  # an editor has no pauses of Python's
+    gc.freeze()  # without pauses of Python's garbage collector
     times = []
     for number in range(strokes + 1):
         typed = text + TYPED + "r" * number

@@ -1,13 +1,12 @@
 """Speed, memory and scaling of importing Inspect logs, against the floor and against Inspect's own readers.
 
-    python benchmarks/import_inspect.py make FOLDER [--scale 1.0]     write the logs (minutes) python
-    benchmarks/import_inspect.py ratios [--scale 0.2]          small logs, measured and forgotten python
-    benchmarks/import_inspect.py run FOLDER [--peers] [--scout PYTHON]    measure, one fresh process each
+    python benchmarks/import_inspect.py make FOLDER [--scale 1.0]             write the logs (minutes)
+    python benchmarks/import_inspect.py ratios [--scale 0.2]                  small logs, measured and deleted
+    python benchmarks/import_inspect.py run FOLDER [--peers] [--scout PYTHON] measure, one new process each
 
-The floor is unzip + orjson of every sample: no importer can do less. CPU seconds of the whole process count,
-because wall time depends on the neighbours of the machine. inspect_scout wants an environment of its own,
-whose python is given.
-"""
+The floor is unzip and orjson of every sample, which every importer needs. The result is the CPU time of the
+whole process, because wall time depends on other users of the machine. inspect_scout needs its own
+environment; pass its Python."""
 
 import argparse
 import json
@@ -26,7 +25,7 @@ from typing import Literal
 from ratios import record
 
 Measured = Callable[[str, str], None]
-"""Does something with a log; what it writes goes to a folder."""
+"""Function over a log that writes its output into a folder."""
 
 SETS = {"big": (300, 40, 5), "long": (20, 250, 0), "small": (3000, 2, 0)}
 """Name → samples, model calls of the main agent, calls of sub-agents (two model calls each)."""
@@ -139,8 +138,8 @@ def make(folder: Path, scale: float, share: float, names: list[str]) -> None:
         print(name, (folder / f"{name}.eval").stat().st_size)
 
 
-# Measuring: every function runs in a process of its own, whose results go to a folder that is deleted when it
-# has ended: taking gigabytes off the disk again is no part of an import
+# Every function runs in its own process and writes into a folder that is deleted after the measurement:
+# deleting gigabytes is not part of an import.
 
 
 def floor(path: str, out: str) -> None:
@@ -216,9 +215,8 @@ SCOUT = "inspect_scout"
 
 
 def as_installed(bytecode: str) -> dict[str, str]:
-    """The environment of measured processes: an installed package has its bytecode, a working tree may
-    not.
-    """
+    """Return the environment of measured processes. An installed package contains bytecode; a working tree
+    may not."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, "PYTHONPYCACHEPREFIX": bytecode}
 
@@ -226,7 +224,7 @@ def as_installed(bytecode: str) -> dict[str, str]:
 def measured(
     name: str, path: Path, environment: dict[str, str], python: str = sys.executable
 ) -> tuple[float, float, float, str]:
-    """CPU seconds, wall seconds, peak MB (largest process) and output of one fresh process."""
+    """Return CPU seconds, wall seconds, peak MB (largest process) and output of a new process."""
     with tempfile.TemporaryDirectory() as out:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         start = time.perf_counter()
@@ -247,7 +245,7 @@ def measured(
 
 
 def at_once(name: str, path: Path, environment: dict[str, str], processes: int) -> float:
-    """Wall seconds of independent processes that start together."""
+    """Return the wall seconds of independent processes that start together."""
     command = [sys.executable, __file__, "one", name, str(path)]
     with tempfile.TemporaryDirectory() as folder:
         outs = [str(Path(folder, str(number))) for number in range(processes)]
@@ -261,7 +259,7 @@ def at_once(name: str, path: Path, environment: dict[str, str], processes: int) 
 
 
 def scaling(context: str, path: Path, environment: dict[str, str], repeat: int) -> None:
-    """How much faster two processes are than one, beside what the machine gives two that share nothing."""
+    """Return the speed-up of two processes over one, next to the speed-up of two independent processes."""
     alone, shared, both = (
         min(at_once(name, path, environment, processes) for _ in range(repeat))
         for name, processes in (

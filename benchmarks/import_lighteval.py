@@ -2,11 +2,10 @@
 
     python benchmarks/import_lighteval.py [--docs 10000] [--rounds 5]
 
-The floor is what anybody has to do who wants the rows in Python: pyarrow's `read` and `to_pylist` of the
-details file. The import also puts them in order, maps them, encodes and writes them. CPU seconds count, each
-measurement in a fresh process, without the imports of modules; rounds alternate and the best of each is
-taken, because the machine has other users.
-"""
+The floor is the minimum for reading the rows in Python: pyarrow's `read` and `to_pylist` of the details file.
+The import also sorts, maps, encodes and writes the rows. The result is CPU time without importing modules.
+Each measurement runs in a new process; rounds alternate and the best one counts, because the machine has
+other users."""
 
 import argparse
 import json
@@ -26,11 +25,11 @@ KINDS = {
     "5-shot": {"shots": 5},
     "choices": {"likelihoods": True},
 }
-"""Name → what its documents have more than a question, four choices and an answer."""
+"""Name → fields of its documents in addition to a question, four choices and an answer."""
 
 
 def make(path: Path, docs: int, tokens: int = 0, shots: int = 0, likelihoods: bool = False) -> None:
-    """Details as lighteval 0.13 writes them."""
+    """Write details in the format of lighteval 0.13."""
     import pyarrow as pa  # type: ignore[import-untyped]  # ships none
     import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
 
@@ -101,7 +100,7 @@ def floor(path: Path) -> float:
 
 
 def ours(path: Path) -> float:
-    import aigo_lighteval.importing.details  # noqa: F401  # its imports are not what is measured
+    import aigo_lighteval.importing.details  # noqa: F401  # its imports are not measured
     from aigo_bridge.importing.log_import import ImportOptions
     from aigo_lighteval.importing.importing import run_import
 
@@ -112,7 +111,7 @@ def ours(path: Path) -> float:
 
 
 def measured(what: str, path: Path) -> tuple[float, float]:
-    """CPU seconds, and the most memory of the process in MB."""
+    """Return the CPU seconds and the peak memory of the process in MB."""
     done = subprocess.run(
         [sys.executable, __file__, "--measure", what, str(path)], capture_output=True, text=True, check=True
     )
@@ -129,7 +128,7 @@ def main() -> None:
     if given.measure:
         what, path = given.measure
         seconds = {"floor": floor, "import": ours}[what](Path(path))
-        # Not `getrusage`, which counts what the process had before it became this one.
+        # `getrusage` would include memory from before `exec`.
         status = Path("/proc/self/status").read_text()
         print(json.dumps([seconds, int(status.split("VmHWM:")[1].split()[0]) / 1024]))
         return

@@ -1,9 +1,9 @@
-"""Validating JSONL task records, beside `orjson.loads` alone: records per CPU second, and memory.
+"""Validating JSONL task records, compared with `orjson.loads` alone: records per CPU second, and memory.
 
     python benchmarks/jsonl_spec.py [--records 200000]
 
-Aim: 100,000 records per second on one core, parsing included. Every measurement runs in a process of its own;
-memory is the peak above what the imports take, for a reader that keeps no task.
+Goal: 100,000 records per second on one core, including parsing. Every measurement runs in its own process.
+Memory is the peak above the memory of the imports, for a reader that does not keep tasks.
 """
 
 from __future__ import annotations

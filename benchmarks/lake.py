@@ -1,16 +1,15 @@
-"""Imports into a lake: seconds of all processes for many small logs, by the number of workers.
+"""Imports into a lake: CPU seconds of all processes for many small logs, by number of workers.
 
     python benchmarks/lake.py [--logs 2000] [--workers 1,2]
 
-The logs are copies of one with two samples, each with its own ids, so that each is a run of its own. CPU
-seconds are those of the driver and of its workers, each by itself; on a machine that others use, they say
-more than the clock does. The driver opens no log: it commits the data files that the workers have written.
+The logs are copies of a log with two samples. Each has its own ids, so that each is a separate run. CPU
+seconds are measured separately for the driver and its workers; on a shared machine, they are more reliable
+than wall time. The driver does not open logs. It commits the data files that the workers have written.
 
-`speed-up` is what two workers would reach on two free cores: the CPU seconds of one worker's run, driver
-included, by those of the driver and of half of the other run's workers. `driver at 16` is the driver's share
-of the time when 16 workers are busy: a log takes them w / 16 seconds and the driver d, so that its share is
-16 d / w.
-"""
+`speed-up` is the speed-up of two workers on two free cores: the CPU seconds of the run with one worker,
+including the driver, divided by the CPU seconds of the driver and half of the workers in the other run.
+`driver at 16` is the driver's share of the time when 16 workers are busy: a log takes them w / 16 seconds and
+the driver d, so that its share is 16 d / w."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ SOURCE = ROOT / "tests" / "golden" / "inspect" / "0.3.95.eval"
 
 
 def make_logs(folder: Path, count: int) -> None:
-    """Write logs of as many runs."""
+    """Write one log for each run."""
     with zipfile.ZipFile(SOURCE) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     task_id = json.loads(members["header.json"])["eval"]["task_id"]
@@ -48,7 +47,7 @@ def make_logs(folder: Path, count: int) -> None:
 
 
 def measure(logs: Path, lake: str, workers: int) -> dict[str, float]:
-    """Measure one import, in a process of its own."""
+    """Measure one import in its own process."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -93,7 +92,7 @@ def main() -> None:
             driver, worker = (1000 * one[name] / one["logs"] for name in ("driver", "workers"))
             size = sum(path.stat().st_size for path in lake.rglob("*") if path.is_file())
             print(
-                f"{workers} workers: {one['logs']:.0f} logs, {one['wall']:.1f} s, {size / 1e6:.1f} MB; a log"
+                f"{workers} workers: {one['logs']:.0f} logs, {one['wall']:.1f} s, {size / 1e6:.1f} MB. A log"
                 f" takes the driver {driver:.2f} ms and a worker {worker:.1f} ms of CPU; driver at 16:"
                 f" {16 * driver / worker:.1%}"
             )

@@ -1,13 +1,13 @@
-"""What a task costs on the lighteval engine, against the same task written by hand for lighteval; and how
-fast rows become documents.
+"""Cost of a task on the lighteval engine, compared with the same task written by hand for lighteval; and
+speed of converting rows to documents.
 
     python benchmarks/lighteval_engine.py [--documents 10000] [--rows 100000] [--memory 20000] [--repeat 3]
 
-Each variant runs in a fresh process with the same rows and the same scripted answers. CPU seconds are those
-of the pipeline, imports and planning apart. `hand` is the least that lighteval can do: a model that answers
-in a loop and keeps the answer. `equal` keeps what ours keeps, so that evidence could be made of it: each call
-in a task of its own within a limit on calls at a time, what was asked and answered with times, the row, the
-score with what was compared. Ratios count: the machine's neighbours change the seconds. Memory is the peak
+Each variant runs in a new process with the same rows and the same scripted answers. CPU seconds cover the
+pipeline without imports and planning. `hand` is the minimum for lighteval: a model that answers in a loop and
+keeps the answers. `equal` keeps the same data as aigo-bridge for evidence: each call in its own task with
+limited concurrency, requests and answers with times, the row, and the score with the compared values. Compare
+ratios, because other users of the machine change the seconds. Memory is the peak
 of the process; the memory of a sample is the difference between the peaks of `--documents` and `--memory`
 samples. `--memory 100000` takes minutes.
 """
@@ -61,7 +61,7 @@ def planned(folder: Path) -> Any:
 
 
 def by_hand(folder: Path, *, save: bool, equal: bool) -> float:  # noqa: C901  # one task, as one writes it
-    """The task as somebody writes it for lighteval who knows its traps: rows in memory, no built-in tasks, no
+    """Run the task as an experienced lighteval user writes it: rows in memory, without built-in tasks and
     bootstrap.
     """
     import asyncio
@@ -96,7 +96,7 @@ def by_hand(folder: Path, *, save: bool, equal: bool) -> float:  # noqa: C901  #
 
     class NoCache:
         def _init_registry(self, registry: object) -> None:
-            """Asked for by the pipeline."""
+            """Required by the pipeline."""
 
     class Model(LightevalModel):  # type: ignore[misc]  # lighteval has no types
         tokenizer, add_special_tokens, max_length = None, False, 4096
@@ -183,12 +183,12 @@ def by_hand(folder: Path, *, save: bool, equal: bool) -> float:  # noqa: C901  #
 
 
 def ours(folder: Path, *, save: bool) -> float:
-    """`Engine.run`: the whole sample program in lighteval's pipeline."""
+    """Run `Engine.run`: the complete sample program in lighteval's pipeline."""
     from aigo_bridge.engine.protocol import Job, RunSettings
     from aigo_lighteval.engine import LightevalEngine
 
     engine = LightevalEngine()
-    from aigo_lighteval.running import pipeline  # their import is not counted
+    from aigo_lighteval.running import pipeline  # their import is not measured
 
     def save_nothing(tracker: Any) -> None:
         tracker.results_file = folder / "nothing"
@@ -231,7 +231,7 @@ SAVED = ("equal, saved", "ours, saved")
 def measure(variant: str, folder: Path) -> tuple[float, float]:
     """Return CPU seconds, and the peak memory of the process in MiB."""
     done = subprocess.run(
-        # `-P`: a benchmark beside this one is called as a package that lighteval imports.
+        # `-P`: a benchmark in this folder has the same name as a package that lighteval imports.
         [sys.executable, "-P", __file__, "--child", variant, str(folder)],
         check=False,
         capture_output=True,
@@ -277,7 +277,7 @@ def main() -> None:
             f"{least[variant] / least[name + saved]:.1f} × {name}" for name in ("hand", "equal")
         )
         if variant.startswith("ours"):
-            record(f"{variant} beside equal", least[variant] / least["equal" + saved])
+            record(f"{variant} compared with equal", least[variant] / least["equal" + saved])
         print(f"{variant:14} {least[variant] / given.documents * 1e6:10.0f} µs/document   {ratios}")
     added = given.memory - given.documents
     of_sample = {}
@@ -288,8 +288,10 @@ def main() -> None:
             f"{variant:14} {smaller:6,.0f} MiB at {given.documents:,}, {peak:6,.0f} MiB at {given.memory:,},"
             f" {of_sample[variant]:.1f} KiB a sample"
         )
-    record("peak, ours beside equal", peaks["ours, saved"] / peaks["equal, saved"])
-    record("memory of a sample, ours beside equal", of_sample["ours, saved"] / of_sample["equal, saved"])
+    record("peak, ours compared with equal", peaks["ours, saved"] / peaks["equal, saved"])
+    record(
+        "memory of a sample, ours compared with equal", of_sample["ours, saved"] / of_sample["equal, saved"]
+    )
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
-"""What a task costs as an AI GO task, against the same task written by hand for Inspect: CPU seconds and peak
+"""Cost of an AI GO task, compared with the same task written by hand for Inspect: CPU seconds and peak
 memory.
 
     python benchmarks/overhead.py [--samples 2000] [--repeat 3]
 
-Each variant runs in a fresh process with the same scripted model and the same rows. `run` is the whole of
-`aigo-bridge run`, evidence included; `engine` is its part that Inspect carries out. Ratios count: the
-machine's neighbours change the seconds.
-"""
+Each variant runs in a new process with the same scripted model and the same rows. `run` is the complete
+`aigo-bridge run`, including evidence; `engine` is the part that Inspect runs. Compare ratios, because other
+users of the machine change the seconds."""
 
 from __future__ import annotations
 
@@ -111,7 +110,7 @@ VARIANTS = {
 
 
 def measure(variant: str, name: str, folder: Path) -> tuple[float, float]:
-    """CPU seconds (snippet worker included) and peak MB."""
+    """Return CPU seconds (including the snippet worker) and peak MB."""
     done = subprocess.run(
         [sys.executable, __file__, "--child", variant, name, str(folder)],
         check=False,

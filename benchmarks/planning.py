@@ -1,13 +1,12 @@
-"""Task and rows to a plan: CPU seconds beside parsing the same texts and no more.
+"""Planning of a task and its rows: CPU seconds, compared with parsing the same texts.
 
     python benchmarks/planning.py [--rows 50000] [--tasks 200] [--neighbours 480]
 
-`task` is a task of one row, planned again and again, beside `yaml.compose` with the C loader. `rows` is a
-task of many rows, planned once, beside orjson and a list of what it reads; `rows of a judge` has a judge with
-templates over each row, checks of the right answers included. `neighbours` validates a folder of many tasks,
-next to `yaml.compose` of their texts; `four times as many` compares it with a quarter of the folder: 4 is
-linear.
-"""
+`task` is a task with one row that is planned repeatedly, compared with `yaml.compose` with the C loader.
+`rows` is a task with many rows that is planned once, compared with a list of the rows from orjson. `rows of a
+judge` has a judge with templates over each row, including checks of the ground truth. `neighbours` validates
+a folder of many tasks, next to `yaml.compose` of their texts; `four times as many` compares it with a quarter
+of the folder: 4 is linear."""
 
 from __future__ import annotations
 
@@ -54,7 +53,7 @@ JUDGE = """\
 
 
 def seconds(works: Sequence[Callable[[], object]]) -> list[float]:
-    """CPU seconds of each, at best of several rounds; the first round also builds what is built once."""
+    """Return the CPU seconds of each in the best of several rounds. The first round also builds caches."""
     best = [float("inf")] * len(works)
     for _ in range(ROUNDS):
         for number, work in enumerate(works):
@@ -82,7 +81,7 @@ def parsed(rows: Path) -> list[object]:
 
 
 def folder_of_tasks(folder: Path, count: int) -> Path:
-    """Tasks and their datasets, all of them next to each other."""
+    """Write tasks and their datasets into one folder."""
     folder.mkdir()
     for number in range(count):
         text = (TASK + EQUALS).replace("key: rows", f"key: rows-{number}")

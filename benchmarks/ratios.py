@@ -1,11 +1,10 @@
-"""Every benchmark with the ratios of its rows to their floors, compared with those that are committed.
+"""Ratios of the rows of every benchmark to their floors, compared with the committed ratios.
 
     python benchmarks/ratios.py [--update] [NAME ...]
 
-A ratio is measured in one run on one machine, so that another machine has nearly the same. A row fails when
-it is worse than the committed one by more than its own noise (a factor of 1.05 to 1.25), three times in a
-row. `--update` measures three times and writes the file.
-"""
+Both parts of a ratio are measured in one run on one machine, so that other machines give similar ratios. A
+row fails if it is worse than the committed ratio by more than its noise (a factor of 1.05 to 1.25) three
+times in succession. `--update` measures three times and writes the file."""
 
 from __future__ import annotations
 
@@ -23,17 +22,17 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent
 REFERENCE = FOLDER / "reference.json"
 VARIABLE = "AIGO_BENCH_RATIOS"
-"""Names the file that rows are recorded in."""
+"""Environment variable with the file in which rows are recorded."""
 TIMES = 3
 LEAST_NOISE, MOST_NOISE = 1.05, 1.25
 
 Ratios = Mapping[str, float]
-"""Row → ratio; the smaller, the better."""
+"""Row → ratio. Smaller is better."""
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """How a benchmark is run: in earnest, and just to see that it runs."""
+    """Arguments of a benchmark: for a measurement, and for a quick check that it runs."""
 
     arguments: tuple[str, ...] = ()
     smoke: tuple[str, ...] = ()
@@ -68,20 +67,19 @@ BENCHMARKS = {
         ("ratios", "--scale", "0.001", "--calls", "0.1", "--repeat", "1"),
     ),
 }
-"""Those with rows. `coverage.py` measures no time.
-`snippet_runs.py` has no floor of its own: it compares with another state of the project.
-"""
+"""Benchmarks with rows. `coverage.py` does not measure time. `snippet_runs.py` does not have a floor, because
+it compares two states of the project. """
 
 
 def record(row: str, ratio: float) -> None:
-    """Note a row of the benchmark that is running, where somebody collects them."""
+    """Record a row of the running benchmark, if rows are collected."""
     if name := os.environ.get(VARIABLE):
         with Path(name).open("a") as file:
             file.write(json.dumps([row, ratio]) + "\n")
 
 
 def run(name: str, arguments: Sequence[str]) -> dict[str, float]:
-    """The rows of one run of a benchmark."""
+    """Return the rows of one run of a benchmark."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "ratios"
         file.touch()
@@ -91,7 +89,7 @@ def run(name: str, arguments: Sequence[str]) -> dict[str, float]:
 
 
 def regressions(measured: Ratios, reference: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
-    """A line for each row that is worse than the committed one, or not there."""
+    """Return a line for each row that is missing or worse than the committed one."""
     for row, committed in reference.items():
         if row not in measured:
             yield f"{row}: not measured"
@@ -104,7 +102,7 @@ def regressions(measured: Ratios, reference: Mapping[str, Mapping[str, float]]) 
 
 
 def committed(runs: Sequence[Ratios]) -> dict[str, dict[str, float]]:
-    """What is written of several runs: the median of each row, and how far they lie apart."""
+    """Return the summary of several runs: the median of each row, and the spread."""
     rows = {row: [ratios[row] for ratios in runs] for row in runs[0]}
     return {
         row: {
@@ -116,7 +114,7 @@ def committed(runs: Sequence[Ratios]) -> dict[str, dict[str, float]]:
 
 
 def _check(name: str, reference: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """The regressions of a benchmark that stay when it is run again."""
+    """Return the regressions of a benchmark that occur again in a second run."""
     best: dict[str, float] = {}
     lines: list[str] = []
     for _ in range(TIMES):

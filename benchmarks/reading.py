@@ -1,8 +1,8 @@
-"""Task files validated per second on one core, beside bare `yaml.compose` with the C loader.
+"""Task files validated per second on one core, compared with bare `yaml.compose` with the C loader.
 
     python benchmarks/reading.py [files]
 
-Every file is different, so that no cache of templates or snippets helps. Imports are warm.
+All files differ, so that caches of templates and snippets do not help. Imports are warm.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ EXTRAS = {
 
 
 def rate(work: Callable[[Path], object], paths: list[Path]) -> float:
-    """Files per second, in one round: a second one would find its templates compiled."""
+    """Return the files per second in one round. A second round would find compiled templates."""
     start = time.process_time()
     for path in paths:
         work(path)

@@ -1,9 +1,9 @@
-"""The page of results: what it costs to write it, and how soon a browser answers.
+"""Cost of writing a report page, and response time of a browser that opens it.
 
     python benchmarks/report.py [--megabytes 1024] [--samples 1000] [--rows 20000]
 
-The floor of writing is reading the samples as plain data and compressing them; that of opening a page is
-opening one of a single sample. Without Chromium only the writing is measured.
+The floor of writing is reading the samples as plain data and compressing them. The floor of opening a page is
+opening a page with one sample. Without Chromium, only writing is measured.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ GOALS = {"peak MB": 300.0, "page MB": 12.0, "usable s": 1.5, "answer ms": 150.0}
 
 
 def usual(index: int) -> dict[str, Any]:
-    """A sample of about 10 kB that looks like no other."""
+    """Return a unique sample of about 10 kB."""
     variants = [sample(index * 3 + part) for part in range(3)]
     for other in variants[1:]:
         trace, further = (one["trials"][0]["solver"]["output"]["trace"] for one in (variants[0], other))
@@ -45,7 +45,7 @@ def usual(index: int) -> dict[str, Any]:
 
 
 def short(index: int) -> dict[str, Any]:
-    """A question and its answer."""
+    """Return a question and its answer."""
     one = sample(index % VARIANTS)
     for member in (one, one["trials"][0]):
         member["sample_id"] = str(index)
@@ -57,13 +57,13 @@ def short(index: int) -> dict[str, Any]:
 
 
 def write_plain(path: Path, samples: Iterator[dict[str, Any]]) -> Path:
-    """A result log."""
+    """Write a result log."""
     write_log(path, samples, finish=FRAME)
     return path
 
 
 def floor_of_writing(path: Path, count: int) -> None:
-    """Samples as plain data, compressed as in a page."""
+    """Read samples as plain data and compress them as in a page."""
     from zlib_ng import gzip_ng
 
     data = bytearray()
@@ -75,12 +75,12 @@ def floor_of_writing(path: Path, count: int) -> None:
 
 
 def write_page(path: Path, count: int) -> None:
-    """The report."""
+    """Write the report."""
     assert write_report(sources_of([path]), path.with_name("large.html")).samples == count
 
 
 def memory_of(step: Callable[[Path, int], None], path: Path, count: int) -> float:
-    """Peak megabytes of a step in a process of its own, pages of mapped files included."""
+    """Return the peak megabytes of a step in its own process, including pages of mapped files."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_memory_of, (step, path, count))
 
@@ -108,7 +108,7 @@ def show(name: str, value: float, goal: str) -> None:
 
 
 def measure_writing(folder: Path, megabytes: int) -> None:
-    """Time and memory of a large result."""
+    """Measure time and memory of a large result."""
     count = megabytes * 1_000_000 // len(orjson.dumps(sample(0)))
     path = folder / "large.tasklog.json"
     write_log(path, repeated([orjson.dumps(sample(index)) for index in range(VARIANTS)], count), finish=FRAME)
@@ -124,7 +124,7 @@ def measure_writing(folder: Path, megabytes: int) -> None:
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """Chromium, headless."""
+    """Start headless Chromium."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -135,7 +135,7 @@ def browser() -> Iterator[Browser]:
 
 
 def seconds_to_open(chromium: Browser, page: Path, times: int = 3) -> float:
-    """Until the table of samples can be used, at best."""
+    """Return the shortest time until the table of samples is usable."""
     best = float("inf")
     for _ in range(times):
         tab = chromium.new_page()
@@ -170,7 +170,7 @@ SCROLL = """async () => {
 
 
 def measure_pages(folder: Path, samples: int, rows: int) -> None:
-    """How soon a browser answers."""
+    """Measure the response time of a browser."""
     pages: dict[str, Path] = {}
     for name, make, number in (("one", short, 1), ("usual", usual, samples), ("rows", short, rows)):
         log = write_plain(folder / f"{name}.tasklog.json", (make(index) for index in range(number)))

@@ -2,8 +2,8 @@
 
     python benchmarks/result_log_io.py [--megabytes 1024] [--suffix .json] [--folder FOLDER]
 
-The floor is a plain file of lines with orjson, one line per sample: the same bytes, unchecked, and not
-atomic. Every step runs in a process of its own, so that its peak memory is its own.
+The floor is a plain file with one line per sample by orjson: the same bytes, without checks and not
+atomic. Every step runs in its own process, so that its peak memory can be measured.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ WORDS = [
     "more",
 ]
 VARIANTS = 200
-"""Different samples; they repeat, so that making them costs nothing."""
+"""Number of different samples. They repeat, so that creating them is free."""
 
 FRAME = TaskResultLog.model_validate(
     {
@@ -74,7 +74,7 @@ FRAME = TaskResultLog.model_validate(
 
 
 def sample(index: int) -> dict[str, Any]:
-    """A conversation of six messages, about 3.5 kB."""
+    """Return a conversation of six messages, about 3.5 kB."""
     rng = random.Random(index)
 
     def text(words: int) -> str:
@@ -110,13 +110,13 @@ def sample(index: int) -> dict[str, Any]:
 
 
 def repeated(variants: list[Any], count: int) -> Iterator[Any]:
-    """The variants over and over."""
+    """Yield the variants repeatedly."""
     for index in range(count):
         yield variants[index % len(variants)]
 
 
 def floor_of_writing(path: Path, count: int) -> None:
-    """The same samples through orjson alone into a plain file of lines."""
+    """Write the same samples into a plain file of lines with orjson alone."""
     with path.with_name("floor").open("wb") as file:
         for one in repeated([sample(index) for index in range(VARIANTS)], count):
             file.write(orjson.dumps(one))
@@ -124,40 +124,40 @@ def floor_of_writing(path: Path, count: int) -> None:
 
 
 def floor_of_reading(path: Path, count: int) -> None:
-    """The file of lines through orjson alone."""
+    """Read the file of lines with orjson alone."""
     with path.with_name("floor").open("rb") as file:
         for line in file:
             orjson.loads(line)
 
 
 def write_plain(path: Path, count: int) -> None:
-    """Samples that are plain data."""
+    """Write samples that are plain data."""
     write_log(path, repeated([sample(index) for index in range(VARIANTS)], count), finish=FRAME)
 
 
 def write_encoded(path: Path, count: int) -> None:
-    """Samples that are encoded already."""
+    """Write samples that are already encoded."""
     write_log(path, repeated([orjson.dumps(sample(index)) for index in range(VARIANTS)], count), finish=FRAME)
 
 
 def write_typed(path: Path, count: int) -> None:
-    """Samples that are objects."""
+    """Write samples that are objects."""
     samples = [SampleEvidence.model_validate(sample(index)) for index in range(VARIANTS)]
     write_log(path, repeated(samples, count), finish=FRAME)
 
 
 def read_raw(path: Path, count: int) -> None:
-    """Samples as plain data."""
+    """Read samples as plain data."""
     assert sum(1 for _ in read_log(path).raw_samples()) == count
 
 
 def read_typed(path: Path, count: int) -> None:
-    """Samples as objects."""
+    """Read samples as objects."""
     assert sum(1 for _ in read_log(path).samples()) == count
 
 
 def measured(step: Callable[[Path, int], None], path: Path, count: int) -> tuple[float, float]:
-    """Seconds and peak megabytes of a step in a process of its own."""
+    """Return seconds and peak megabytes of a step in its own process."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_run, (step, path, count))
 

@@ -2,10 +2,9 @@
 
     python benchmarks/shards.py [--samples 10000,100000] [--shard-size 2500] [--engine echo]
 
-Each shard is a process of its own, one after the other, as a scheduler with one machine would run them; the
-model is scripted. `shard` is the mean of the shards' CPU seconds, `start` is what a shard without rows costs
-beyond the import of Inspect. Memory is the peak of the largest process.
-"""
+Shards run one after the other, each in its own process, like a scheduler with one machine. The model is
+scripted. `shard` is the mean of the shards' CPU seconds; `start` is the cost of a shard without rows in
+addition to the import of Inspect. Memory is the peak of the largest process."""
 
 from __future__ import annotations
 
@@ -47,14 +46,13 @@ def report():
     print(most, file=sys.__stderr__)
 threading.Thread(target=watch, daemon=True).start()
 """
-"""Looks at the memory that is a process's own; the pages of a result that is read through a mapping are the
-kernel's to take back."""
+"""Code that measures the private memory of a process. The kernel can reclaim the mapped pages of a result."""
 
 INSPECT = (
     "import inspect_ai, inspect_ai._eval.eval\n"
     "from inspect_ai._util.entrypoints import ensure_entry_points\nensure_entry_points()"
 )
-"""What Inspect imports by itself at the beginning of an `eval`, packages that register tasks included."""
+"""Code with the imports of Inspect at the start of an `eval`, including packages that register tasks."""
 
 COMMAND = "from aigo_bridge.cli import main; main()"
 
@@ -65,7 +63,7 @@ from tests.support.plugin.aigo_bridge_words.echo import EchoEngine
 from aigo_bridge.engine import registry
 registry.engine_class = lambda name: EchoEngine
 """
-"""The smallest engine there can be: what a sample costs the core alone, at sizes that take engines hours."""
+"""Code that sets up a minimal engine, to measure the cost of a sample in the core alone with many samples."""
 
 
 def prepare(folder: Path, samples: int) -> None:
@@ -78,7 +76,7 @@ def prepare(folder: Path, samples: int) -> None:
 
 
 def measured(code: str, *arguments: str) -> tuple[float, float]:
-    """CPU seconds and peak memory in MiB of a process of ours."""
+    """Return CPU seconds and peak memory in MiB of an aigo-bridge process."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begin = f"import sys; sys.argv[1:] = {list(arguments)!r}\n{WATCH}"
     script = f"{begin}\ntry:\n    exec({code!r})\nfinally:\n    report()"
@@ -91,7 +89,7 @@ def measured(code: str, *arguments: str) -> tuple[float, float]:
 
 
 def run(samples: int, size: int, engine: str) -> dict[str, float]:
-    """A run of so many samples in shards, and their merge."""
+    """Run the given number of samples in shards, and merge them."""
     count = -(-samples // size)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -122,7 +120,7 @@ def run(samples: int, size: int, engine: str) -> dict[str, float]:
 
 
 def start() -> float:
-    """CPU seconds of a shard of one row beyond the import of Inspect."""
+    """Return the CPU seconds of a shard with one row in addition to the import of Inspect."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         prepare(folder, 1)

@@ -3,11 +3,10 @@ workers.
 
     python benchmarks/snippet_runs.py [--samples 200] [--repeat 3] [--against PYTHON]
 
-Three models: one answers at once, one after 0.1 s, one after a second, as remote ones do. Each run in a fresh
-process. `--against` names the interpreter of another state of this project: both run in turns, and the ratio
-of their best is printed. The price of a worker for each call in flight stands in the columns: how many
-workers there were, and their memory at most, shared pages counted once.
-"""
+Three models answer immediately, after 0.1 s and after one second, like remote models. Each run uses a new
+process. `--against` names the interpreter of another state of this project: both run alternately, and the
+ratio of their best runs is printed. The columns show the cost of one worker for each call in progress: number
+of workers, and their peak memory with shared pages counted once."""
 
 from __future__ import annotations
 
@@ -42,13 +41,13 @@ DELAYS = (0.0, 0.1, 1.0)
 
 @dataclass(frozen=True)
 class Measure:
-    """What one run took."""
+    """Cost of one run."""
 
     seconds: float
     cpu: float
     workers: int
     megabytes: float
-    """Of all workers together, at most."""
+    """Peak memory of all workers together."""
 
 
 def prepare(folder: Path, samples: int, delay: float) -> None:
@@ -60,7 +59,7 @@ def prepare(folder: Path, samples: int, delay: float) -> None:
 
 
 def child(folder: Path) -> None:
-    """One run, measured from within."""
+    """Measure one run from inside the process."""
     from aigo_bridge.engine.protocol import RunSettings
     from aigo_bridge.engine.registry import load_engine
     from aigo_bridge.evaluation.task import plan, run
@@ -80,7 +79,7 @@ def child(folder: Path) -> None:
 
 
 class Watch(threading.Thread):
-    """Looks at the workers twice a second."""
+    """Measure the workers twice per second."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -105,7 +104,7 @@ def children() -> list[str]:
 
 
 def proportional_size(process: str) -> float:
-    """Megabytes of a snippet worker; 0 for other processes."""
+    """Return the megabytes of a snippet worker; 0 for other processes."""
     with suppress(OSError):
         if b"snippets" in Path(f"/proc/{process}/cmdline").read_bytes():
             lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()

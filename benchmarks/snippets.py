@@ -1,11 +1,10 @@
-"""What the confinement of snippets costs: the start of a worker, and a warm call, at each level, beside a
-bare call of the same function.
+"""Cost of confining snippets: the start of a worker and a warm call at each level, compared with a bare call
+of the same function.
 
     python benchmarks/snippets.py [--calls 2000] [--repeat 5]
 
-The start counts once for each worker. The best of many short stretches, in turns: the
-machine's neighbours only ever make them slower.
-"""
+The start counts once for each worker. The result is the best of many short alternating measurements, because
+other users of the machine can only make them slower."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ SOURCE = "def compute_scores(sample, output):\n    return {'same': float(sample[
 SNIPPET = Snippet(SOURCE, "compute_scores", "scorer")
 ARGUMENTS = ({"answer": "42", "question": "What is six times seven?"}, "42")
 STRETCH = 20
-"""Calls that are measured together."""
+"""Number of calls that are measured together."""
 
 
 def bare(calls: int) -> float:
@@ -69,8 +68,8 @@ def main() -> None:
         best[level] = warm
         print(f"{level:<8} start {start * 1e3:8.1f} ms   warm call {warm * 1e6:8.1f} µs")
     print(f"jailed / worker, warm call: {best['jailed'] / best['worker']:.2f}")
-    record("a warm call, jailed beside not", best["jailed"] / best["worker"])
-    record("a warm call beside a bare one", best["worker"] / call)
+    record("a warm call, jailed compared with not jailed", best["jailed"] / best["worker"])
+    record("a warm call compared with a bare one", best["worker"] / call)
 
 
 if __name__ == "__main__":

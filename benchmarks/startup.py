@@ -62,7 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--runs", type=int, default=20)
     runs = parser.parse_args().runs
-    # Without compiled modules every command would compile them again.
+    # Otherwise every command would compile the modules again.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with tempfile.TemporaryDirectory() as folder:
         rows = commands(Path(folder))
@@ -78,7 +78,7 @@ def main() -> None:
                     cwd=ROOT,
                     env=environment,
                 )
-                if turn:  # The first one compiles modules.
+                if turn:  # The first run compiles modules.
                     times[name].append(cpu() - start)
     floor = statistics.median(times[FLOOR])
     for name, measured in times.items():

@@ -1,8 +1,8 @@
-"""Rendering and compiling templates, beside Jinja alone (plain, and with its own sandbox).
+"""Rendering and compiling templates, compared with Jinja alone (plain, and with its own sandbox).
 
     python benchmarks/templates.py [--renders 20000]
 
-Ours adds the sandbox, the budget of every operation, strict names and columns before methods.
+aigo-bridge adds the sandbox, a budget for every operation, strict names, and columns before methods.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TEMPLATES = {
 
 
 def seconds(call: Callable[[], object], repeats: int) -> float:
-    """Best of three rounds, per call."""
+    """Return the time per call in the best of three rounds."""
     best = float("inf")
     for _ in range(3):
         start = time.process_time()
@@ -64,7 +64,7 @@ def main() -> None:
     for name, source in TEMPLATES.items():
         ours, bare, boxed = SampleTemplate(source), plain.from_string(source), sandbox.from_string(source)
         expected = bare.render(sample=SAMPLE)
-        if name != "filters":  # Jinja's own tojson gives Markup, which escapes what follows
+        if name != "filters":  # Jinja's own tojson returns Markup, which escapes the text after it
             assert ours.render(sample=SAMPLE) == expected
         times = [
             seconds(functools.partial(template.render, sample=SAMPLE), renders)
