@@ -209,7 +209,7 @@ class InspectEngine:
             name, reason = available()
             if name is None:
                 hint = "see docs/reference/sandbox.md: docker, or Linux with user namespaces"
-                reason = f"runs code that a model wrote, and there is no sandbox here: {reason}"
+                reason = f"runs code that a model wrote, and no sandbox is available here: {reason}"
                 gaps += [Gap(part, reason, Fidelity.UNSUPPORTED, hint) for part in sandboxed_parts(plan)]
         return gaps
 

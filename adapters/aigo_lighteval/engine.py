@@ -147,7 +147,7 @@ class LightevalEngine:
 
     def gaps(self, plan: TaskPlan) -> Sequence[Gap]:
         """Return the parts of a plan that lighteval cannot run. All other parts follow AI GO's semantics."""
-        reason = "runs code that a model wrote, and this engine has no sandbox"
+        reason = "runs code that a model wrote, and this engine does not have a sandbox"
         return [
             *contradictions(plan),
             *(

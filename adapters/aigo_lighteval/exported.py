@@ -260,7 +260,7 @@ def _with_failures(run: HostedRun, place: int) -> str:
 def _given(doc: Doc, response: ModelResponse, model: Any, num_trials: int) -> list[GivenAnswer]:
     problem = prompt_problem(model, doc, response)
     if problem is None and hides_failures(model) and not all(response.text):
-        problem = "the backend gave an empty answer, which is also what it gives for a call that failed"
+        problem = "the backend returned an empty answer, as it also does for a call that failed"
     tokens = weighed_tokens(model, doc) if response.logprobs else []
     return [GivenAnswer(response, trial, doc, problem, tokens) for trial in range(num_trials)]
 

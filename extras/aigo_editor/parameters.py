@@ -106,9 +106,11 @@ def renamed(parameter: Parameter, name: str, project: Project, read: ReadText) -
     """
     source = project.sources[parameter.file]
     if NAME.fullmatch(name) is None:
-        raise RenameError(f"{name!r} cannot be a parameter: letters, digits, '_' and '-', no digit first")
+        raise RenameError(
+            f"{name!r} is not a parameter name: expected letters, digits, '_' and '-', without a digit first"
+        )
     if any(peer.key == name for peer in declared(source)):
-        raise RenameError(f"{source.file.name} has a parameter {name!r} already")
+        raise RenameError(f"{source.file.name} already has a parameter {name!r}")
     edits = [Replacement(parameter.file, parameter.span, name)]
     for file in _parts(source, project):
         text = source.text if file == source.file else read(file)

@@ -110,7 +110,9 @@ def prompt(file: Path, texts: Mapping[str, str], row: int) -> str:
             previews = list(islice(explain(_from_row(plan, row), 1), 1))
         except BridgeError as error:
             issues = getattr(error, "issues", ())
-            reason = "; ".join(issue.message for issue in issues) or str(error) or "its rows are not at hand"
+            reason = (
+                "; ".join(issue.message for issue in issues) or str(error) or "its rows are not available"
+            )
             return f"The prompt cannot be shown: {reason}"
     if not previews:
         return f"Row {row} does not exist: the dataset has {plural(len(plan.samples), 'row', form=',')}."

@@ -102,7 +102,7 @@ class Session:
                 self._last_good[file] = earlier
             if (check := self._checks.pop(file, None)) is not None:
                 check.cancel()
-            message = f"{reason}: not looked at here"
+            message = f"{reason}: not checked here"
             hint = f"aigo-bridge validate {from_here(file)}"
             issue = Issue(
                 message, file=str(file), line=1, column=1, hint=hint, severity="warning", code=Code.TOO_MUCH

@@ -45,8 +45,8 @@ def print_written(out: Path, written: WrittenFile) -> None:
     """Print the file name, the number of rows, and the number of truncated texts."""
     if written.cut:
         typer.echo(
-            f"note: {plural(written.cut, 'text was', 'texts were', form=',')} cut: a cell of a"
-            " sheet has 32,767 characters",
+            f"note: {plural(written.cut, 'text was', 'texts were', form=',')} truncated: a cell"
+            " can contain at most 32,767 characters",
             err=True,
         )
     typer.echo(f"{short_path(out)}: {plural(written.rows, 'row', form=',')}")

@@ -44,7 +44,7 @@ LEDGER: tuple[KnownGap, ...] = (
         ),
         kind="never",
         reason="sandbox not available",
-        says="this engine has no sandbox",
+        says="this engine does not have a sandbox",
     ),
     KnownGap(
         engine="inspect",

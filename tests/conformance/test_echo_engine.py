@@ -29,8 +29,8 @@ REFUSED = {
     "solvers: post-processor": "solver.postprocessor: a sample stays one sample here",
     "solvers: system tasks": "definition (system_task): has no samples",
     "scorers: string_equals_mcqa with log-likelihoods": "which this engine's models do not return",
-    "solvers: agent_solver": "solver (agent_solver): there is no sandbox here",
-    "scorers: code_exec": "scorers (code_exec): there is no sandbox here",
+    "solvers: agent_solver": "solver (agent_solver): no sandbox is available here",
+    "scorers: code_exec": "scorers (code_exec): no sandbox is available here",
     "trials: labels and post-processor rows over trials": "solver.postprocessor",
     "rules: rules for post-processor rows": "solver.postprocessor",
 }
@@ -145,7 +145,7 @@ def test_echo_results_can_be_validated_and_rescored(aigo: Run, task: Path, tmp_p
     ],
     ids=lambda value: " ".join(value[:4]) if isinstance(value, tuple) else "",
 )
-def test_every_command_reports_what_the_engine_lacks(
+def test_every_command_reports_missing_engine_features(
     arguments: tuple[str, ...], message: str, aigo: Run, task: Path, tmp_path: Path
 ) -> None:
     log = tmp_path / "log.json"

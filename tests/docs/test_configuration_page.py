@@ -33,7 +33,7 @@ def test_shown_settings_are_valid(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "aigo-bridge.toml").write_text(block.text)
 
     assert aigo("validate", TASKS / "gsm8k").code == 0
-    assert "there is no file 'nothing.yaml'" in aigo("run", "nothing.yaml").err
+    assert "file 'nothing.yaml' does not exist" in aigo("run", "nothing.yaml").err
 
 
 def test_permission_options_are_listed() -> None:

@@ -168,7 +168,7 @@ def test_agent_without_a_sandbox_is_refused(
 
     assert done.code == 2
     said = " ".join(done.err.split())
-    assert "solver (agent_solver): runs code that a model wrote, and there is no sandbox here" in said
+    assert "solver (agent_solver): runs code that a model wrote, and no sandbox is available here" in said
     assert "namespaces are forbidden" in said
     assert not (tmp_path / "out").exists()
 
@@ -180,7 +180,10 @@ def test_agent_task_is_refused_by_lighteval(aigo: Run, tmp_path: Path, name: str
     done = aigo(*run, "--engine", "lighteval")
 
     assert done.code == 2
-    assert "solver (agent_solver): runs code that a model wrote, and this engine has no sandbox" in done.err
+    assert (
+        "solver (agent_solver): runs code that a model wrote, and this engine does not have a sandbox"
+        in done.err
+    )
     assert "run it with --engine inspect" in done.err
     assert not (tmp_path / "out").exists()
 

@@ -82,7 +82,7 @@ def test_code_execution_without_a_sandbox_is_refused(
     done = aigo("run", "t.yaml", "--model", "scripted/m.jsonl", "-o", "out")
 
     assert done.code == 2
-    assert "no sandbox here" in " ".join(done.err.split())
+    assert "no sandbox is available here" in " ".join(done.err.split())
     assert not (tmp_path / "out").exists()
 
 

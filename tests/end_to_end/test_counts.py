@@ -150,7 +150,7 @@ def test_refused_and_truncated_answers_are_reported_everywhere(
     done = aigo("run", write_capitals(tmp_path, 1), "--model", "openai-api/local/m", "--out", "out")
 
     assert "4 of 4 samples scored" in done.out
-    assert "1 answer stopped by the content filter, 1 cut at the token limit" in done.out
+    assert "1 answer stopped by the content filter, 1 truncated at the token limit" in done.out
     result = "out/capitals.tasklog.json"
     rows = aigo("sql", "select stop_reason from trials order by sample", result, "--json").json
     assert [row["stop_reason"] for row in rows] == ["content_filter", "max_tokens", "stop", "stop"]
@@ -162,7 +162,7 @@ def test_refused_and_truncated_answers_are_reported_everywhere(
     assert "stop reasons in the result: content_filter, max_tokens, stop" in wrong.err
     assert aigo("report", result, "--out", "report.html").code == 0
     (page,) = summary(tmp_path / "report.html")["results"]
-    assert page["stopped"] == ["1 answer stopped by the content filter", "1 cut at the token limit"]
+    assert page["stopped"] == ["1 answer stopped by the content filter", "1 truncated at the token limit"]
 
 
 @pytest.mark.slow

@@ -250,7 +250,7 @@ REQUEST = (
         ("{type: dataset_sample_combinations, keys: [cities, years]}", ["Oslo", "Oslo", "Bergen", "Bergen"]),
     ],
 )
-def test_generated_rows_start_from_data_sets(
+def test_generated_rows_start_from_datasets(
     aigo: Run, tmp_path: Path, start: str, cities: list[str], *, given: bool
 ) -> None:
     """The source datasets are next to the file, or passed by their keys."""
@@ -299,7 +299,7 @@ def test_generated_rows_start_from_a_task_result(aigo: Run, tmp_path: Path, echo
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["none.yaml", "--out", "r.jsonl"], "there is no file 'none.yaml'"),
+        (["none.yaml", "--out", "r.jsonl"], "file 'none.yaml' does not exist"),
         (["d.yaml", "--out", "r.jsonl"], "--model-map 'w=PROVIDER/MODEL'"),
         (["d.yaml"], "Missing option"),
     ],

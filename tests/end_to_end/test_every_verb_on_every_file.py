@@ -95,7 +95,7 @@ LOGS = {"x.eval", "inspect.json", "lighteval.json", "details.parquet"}
 OF_RESULTS = {"table", "sql"}
 WITHOUT_OUT = {"validate", "validate-strict", "explain", "show", "upgrade", "list", "probe", "probe-with"}
 RIGHT = re.compile(
-    r"expected|did you mean|`aigo-bridge|known engines|say which|hint:|there is no|no logs at|name the|is missing|score it with"
+    r"expected|did you mean|`aigo-bridge|known engines|say which|hint:|does not exist|no logs at|name the|is missing|score it with"
 )
 """How messages say what would be right; of a file that is not there, that it is not."""
 

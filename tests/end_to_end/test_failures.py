@@ -154,7 +154,7 @@ def test_invalid_json_input_fails_its_sample(aigo: Run, tmp_path: Path, tasks: P
     result = result_of(tmp_path / "out" / "singleturn-generic-input.tasklog.json")
     ((stage, message),) = errors_of(result)[0]
     assert stage == "solver"
-    assert message.startswith("the input template did not give JSON")
+    assert message.startswith("the input template did not return JSON")
     assert result["evidence"]["metrics"][0]["values"] == {"accuracy": 1.0}
 
 

@@ -58,7 +58,7 @@ def test_logs_with_any_name_are_imported_and_other_files_reported(
     assert any(name.startswith("demo") for name in found), found
     lines = done.err.splitlines()
     assert (
-        "skipped: 2 files, each a result log of AI GO already (there is nothing to import except tables"
+        "skipped: 2 files, each already an AI GO result log (only its tables can be imported"
         " (--format parquet); use it with `aigo-bridge validate`, `score` or `export --to inspect-log`):"
         " logs/deep/a.tasklog.json, logs/deep/b.tasklog.json"
     ) in lines
@@ -81,9 +81,9 @@ def test_logs_with_any_name_are_imported_and_other_files_reported(
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("x.tasklog.json", TASKLOG, "it is a result log of AI GO already"),
-        ("result.json", TASKLOG, "it is a result log of AI GO already"),
-        ("x.tasklog.json.zst", b"\x28\xb5\x2f\xfd1234", "it is a result log of AI GO already"),
+        ("x.tasklog.json", TASKLOG, "it is already an AI GO result log"),
+        ("result.json", TASKLOG, "it is already an AI GO result log"),
+        ("x.tasklog.json.zst", b"\x28\xb5\x2f\xfd1234", "it is already an AI GO result log"),
         ("evaluation.json", b'{"evaluation":{},"results":[],"policies":[]}', "the summary of an evaluation"),
         ("task.yaml", b"key: x\n", "it is YAML (`aigo-bridge run` takes tasks"),
         ("tasks.jsonl", b'{"id": "x"}\n', "it is rows of data, or task records"),
@@ -115,8 +115,8 @@ def test_folders_without_logs_are_reported(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "ours" / "a.tasklog.json").write_bytes(TASKLOG)
     for folder, said in (
         ("empty", "no logs at 'empty': the folder is empty"),
-        ("texts", "no logs at 'texts': the folder has no such files"),
-        ("ours", "skipped: ours/a.tasklog.json: a result log of AI GO already"),
+        ("texts", "no logs at 'texts': the folder contains only other files"),
+        ("ours", "skipped: ours/a.tasklog.json: already an AI GO result log"),
     ):
         done = aigo("import", folder)
         assert done.code == 2

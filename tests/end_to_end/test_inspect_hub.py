@@ -170,7 +170,7 @@ def test_task_that_eval_yaml_cannot_express_is_refused_with_its_parts(aigo: Run,
     refused = aigo("export", *task, "--to", "inspect-hub", "--out", "capitals")
     assert refused.code == 1
     assert "scorers[2] (bleu)" in refused.err
-    assert "no scorer that an eval.yaml may use returns the same scores" in refused.err
+    assert "no scorer of an eval.yaml returns the same scores" in refused.err
     (tmp_path / "task.yaml").write_text(text.replace("bleu,", "string_equals, key: third,"))
     refused = aigo("export", *task, "--to", "inspect-hub", "--out", "capitals")
     assert refused.code == 1

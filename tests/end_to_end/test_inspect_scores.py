@@ -81,8 +81,8 @@ def test_custom_metrics_have_no_known_formula(results: Results) -> None:
         if isinstance(number.content, NoInterval)
     }
 
-    assert reasons["total"] == "'total' is a metric of the evaluated task, whose formula is not known here"
-    assert reasons["lower"] == "how 'ci' is computed is not known here"
+    assert reasons["total"] == "'total' is a metric of the evaluated task, whose formula is unknown"
+    assert reasons["lower"] == "how 'ci' is computed is unknown"
     assert "mean" not in reasons
 
 
@@ -203,4 +203,4 @@ def test_verify_finds_an_altered_metric_of_an_imported_log(
     done = aigo("verify", path)
 
     assert done.code == 1
-    assert "the samples' scores give 0.375, not the number in the result" in done.out
+    assert "the samples' scores give 0.375, which differs from the result" in done.out

@@ -245,7 +245,7 @@ def test_junit_has_a_suite_for_each_result(export: Path, aigo: Run) -> None:
     ]
 
 
-def test_specifications_without_keys_get_those_of_the_platform(export: Path) -> None:
+def test_specifications_without_keys_get_platform_keys(export: Path) -> None:
     text = RUN_FILE.replace("- key: first\n      task_key", "- task_key").replace(
         "- key: second\n      task_key", "- task_key"
     )
@@ -332,7 +332,7 @@ def test_all_missing_and_outside_logs_are_reported(export: Path, aigo: Run, verb
 
     said = problems(aigo(*(word.format(location) for word in ALL_VERBS[verb])))
 
-    assert "export/run.yaml:8:29: error: there is no result log 'export/task_results/gone/task" in said
+    assert "export/run.yaml:8:29: error: result log 'export/task_results/gone/task" in said
     assert "export/run.yaml:12:29: error: '../single/task_result_log.json' is outside the folder" in said
 
 
@@ -382,7 +382,7 @@ def climbing_key(export: Path) -> None:
         (repeated, 6, "2 specifications have the key 'first'"),
         (not_a_path, 8, "text"),
         (nul, 8, "expected a path"),
-        (a_folder, 8, "there is no result log"),
+        (a_folder, 8, "does not exist"),
         (climbing_key, 6, "key"),
     ],
 )
@@ -413,7 +413,7 @@ def test_specification_without_a_result_is_reported_and_fails_a_check(export: Pa
     checked = aigo("check", "export", "--rule", "is_correct >= 0.1")
 
     assert shown.code == 0
-    assert "the evaluation has no result for 'third'" in shown.err
+    assert "the result of 'third' is missing from the evaluation" in shown.err
     assert "no result of 'third', so rules cannot be checked" in problems(checked)
 
 

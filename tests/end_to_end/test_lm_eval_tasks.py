@@ -32,7 +32,7 @@ def numbers(log: dict[str, Any]) -> dict[str, float]:
 @pytest.mark.parametrize(
     "engine", ["inspect", pytest.param("lighteval", marks=pytest.mark.xdist_group("lighteval"))]
 )
-def test_prompts_and_scores_equal_those_of_the_harness(engine: str, aigo: Run, tmp_path: Path) -> None:
+def test_prompts_and_scores_match_the_harness(engine: str, aigo: Run, tmp_path: Path) -> None:
     rows = [
         {"question": "1 + 1?", "answer": "two\n#### 2"},
         {"question": "500 + 500?", "answer": "sum\n#### 1,000"},
@@ -59,7 +59,7 @@ def test_prompts_and_scores_equal_those_of_the_harness(engine: str, aigo: Run, t
 
 
 @pytest.mark.xdist_group("lighteval")
-def test_choice_scores_equal_those_of_the_harness(aigo: Run, tmp_path: Path) -> None:
+def test_choice_scores_match_the_harness(aigo: Run, tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [
         {"goal": "the moon is", "sol1": "red", "sol2": "the sea é", "label": 0},
         {"goal": "why", "sol1": "yes", "sol2": "no, the other way", "label": 1},
@@ -135,7 +135,7 @@ def test_inexpressible_task_is_refused_with_positions(aigo: Run, tmp_path: Path)
     ("arguments", "message"),
     [
         (["lm-eval:none.yaml", "--out", "x"], "'none.yaml' does not exist"),
-        (["lm-eval:", "--out", "x"], "has no lm-evaluation-harness task"),
+        (["lm-eval:", "--out", "x"], "contains no lm-evaluation-harness task"),
         (
             ["rows.jsonl", "--out", "x", "--allow-gaps"],
             "--allow-gaps: only for lm-eval:PATH and inspect-hub:PATH",

@@ -76,7 +76,7 @@ def test_only_lighteval_details_need_pyarrow(tmp_path: Path, results: Path) -> N
     assert (tmp_path / "both" / f"{LOG.stem}.tasklog.json").is_file()
     assert (alone.code, PIP in alone.err) == (2, True)
     assert without_details.code == 3
-    assert "lighteval writes them with --save-details only" in without_details.out
+    assert "lighteval only writes them with --save-details" in without_details.out
     assert (tables.code, PIP in tables.err) == (2, True)
 
 

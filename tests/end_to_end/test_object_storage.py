@@ -347,7 +347,7 @@ def test_task_reads_rows_from_an_allowed_storage(
     s3.remove("data/rows.jsonl")
     gone = aigo(*words, "--allow-url", place)
     assert gone.code == 2
-    assert f"there is no '{place}/rows.jsonl'" in gone.err
+    assert f"'{place}/rows.jsonl' does not exist" in gone.err
     assert SECRET not in gone.err + second.err + first.out
 
 

@@ -31,5 +31,5 @@ def test_html_reply_of_a_server_is_reported(
     (error,) = done.json["errors"]
     said = f"{error['message']} {error['hint'] or ''}"
     assert f"answered {status} with a page of HTML, not with JSON: 'Sign in & go on'" in said
-    assert "is the address right?" in said
+    assert "check the address" in said
     assert "attribute" not in said

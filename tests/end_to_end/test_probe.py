@@ -126,8 +126,8 @@ def _check_sums(evidence: Any) -> None:
 def test_wrong_use_is_reported_and_nothing_is_written(aigo: Run, tmp_path: Path, judged: Path) -> None:
     cassette = tmp_path / "none.cassette"
     for options, words in (
-        (["--model-map", "other=scripted/j.jsonl"], "no scorer of the task asks 'other'; they ask 'judge'"),
-        (["--record", "x.cassette"], "--record: no judge is asked"),
+        (["--model-map", "other=scripted/j.jsonl"], "no scorer of the task calls 'other'; they ask 'judge'"),
+        (["--record", "x.cassette"], "--record: no judge is called"),
         (
             ["--replay", cassette, "--model-map", "judge=x"],
             "--replay: calls that are answered from a cassette",
@@ -136,12 +136,12 @@ def test_wrong_use_is_reported_and_nothing_is_written(aigo: Run, tmp_path: Path,
         (["-o", "x.json"], "expected a name that ends with .probe.json"),
         (["--only", "refusals"], "did you mean 'refusal'?"),
         (["--model-map", "judge=nobody/x", "--only", "unchanged"], "nobody"),
-        (["--swap", "q=a"], "no column 'a'"),
+        (["--swap", "q=a"], "column 'a' is missing"),
     ):
         done = aigo("probe", "judged.yaml", judged, *options)
         assert (done.code, words in done.err) == (2, True), (options, done.err, done.out)
     gone = aigo("probe", "judged.yaml", "gone.tasklog.json")
-    assert (gone.code, "there is no result log" in gone.err) == (2, True)
+    assert (gone.code, "does not exist" in gone.err) == (2, True)
     assert not list(tmp_path.glob("*.probe.json"))
 
 
@@ -155,11 +155,11 @@ def test_a_result_of_another_task_is_reported_next_to_the_table(
 
     (tmp_path / "other.yaml").write_text(JUDGED.replace("key: judged", "key: other"))
     other = aigo("probe", "other.yaml", judged, "--json")
-    assert "it is of task 'judged', not of 'other'" in other.err
-    assert other.json["result"]["differences"] == ["it is of task 'judged', not of 'other'"]
+    assert "it belongs to task 'judged', not to 'other'" in other.err
+    assert other.json["result"]["differences"] == ["it belongs to task 'judged', not to 'other'"]
 
 
 def test_probe_of_a_system_task_is_refused(aigo: Run, tmp_path: Path) -> None:
     assert aigo("run", "aigo_tasks/governance-controls", "--allow", "network").code in (0, 1)
     done = aigo("probe", "aigo_tasks/governance-controls", "out/governance-controls.tasklog.json")
-    assert (done.code, "it has no scorers to probe" in done.err) == (2, True)
+    assert (done.code, "without scorers to probe" in done.err) == (2, True)

@@ -67,7 +67,7 @@ def test_evidence_equals_evidence_of_the_command_line(
     assert evidence(report.output) == typed
 
 
-def test_interrupted_and_earlier_runs_are_used_also_without_files(folder: Path) -> None:
+def test_interrupted_and_earlier_runs_are_used_without_files(folder: Path) -> None:
     text, table = Path(TASK).read_text(), rows()
 
     def run(**options: Any) -> aigo_bridge.Outcome:
@@ -173,7 +173,7 @@ def test_result_is_written_unchanged_after_reading(folder: Path) -> None:
             UsageError,
             "events: found 'some'",
         ),
-        (lambda _: aigo_bridge.validate("nowhere"), UsageError, "there is no file or folder 'nowhere'"),
+        (lambda _: aigo_bridge.validate("nowhere"), UsageError, "file or folder 'nowhere' does not exist"),
         (lambda _: aigo_bridge.validate(dialect="x"), UsageError, "dialect: found 'x'"),  # type: ignore[arg-type]
         (lambda _: aigo_bridge.read_log("nowhere.json").load(), EvidenceError, "nowhere.json"),
     ],

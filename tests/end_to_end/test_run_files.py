@@ -230,7 +230,7 @@ def test_every_missing_model_is_named_before_anything_runs(folder: Path, aigo: R
 
 
 def test_unused_options_are_reported(folder: Path, aigo: Run) -> None:
-    assert "the file has no model 'x'" in aigo("run", "run.yaml", *SURE, "--model-map", "x=y").err
+    assert "the file does not use model 'x'" in aigo("run", "run.yaml", *SURE, "--model-map", "x=y").err
     assert (
         "has no parameter 'subjec' (did you mean 'subject'?)"
         in aigo("run", "run.yaml", "--config", "subjec=1").err
@@ -285,7 +285,7 @@ def test_an_empty_evaluation_is_not_an_error(folder: Path, aigo: Run) -> None:
     done = aigo("run", "run.yaml")
 
     assert done.code == 0, done.err
-    assert "the evaluation has no task specifications" in done.out
+    assert "the evaluation does not contain task specifications" in done.out
     assert orjson.loads((folder / "out" / "evaluation.json").read_bytes())["results"] == []
 
 
@@ -319,7 +319,7 @@ def test_a_stored_result_replaces_a_run(folder: Path, aigo: Run, result_of: Load
     (folder / "kept" / "earlier.tasklog.json").unlink()
     missing = aigo("run", "run.yaml", *SURE)
     assert missing.code == 2
-    assert "there is no result log 'kept/earlier.tasklog.json'" in missing.err.replace(f"{folder}/", "")
+    assert "result log 'kept/earlier.tasklog.json' does not exist" in missing.err.replace(f"{folder}/", "")
 
 
 def test_assessment_plan_runs_each_evaluation_in_its_own_folder(folder: Path, aigo: Run) -> None:

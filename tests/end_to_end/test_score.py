@@ -175,7 +175,7 @@ def test_unscorable_samples_are_reported(aigo: Run, tmp_path: Path, first: Path)
     missing = aigo("score", "t.yaml", "nowhere.tasklog.json")
     assert (missing.code, missing.err) == (
         2,
-        "error: there is no result log 'nowhere.tasklog.json' [AB803]\n",
+        "error: result log 'nowhere.tasklog.json' does not exist [AB803]\n",
     )
 
     (tmp_path / "bad.tasklog.json").write_text('{"evidence": ')

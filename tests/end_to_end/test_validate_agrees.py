@@ -90,7 +90,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"rows_yaml": DATASET.replace("local", "lokal")},
         "rows.yaml:3:16: error: 'type': found 'lokal'",
     ),
-    "an empty dataset": ({"d_csv": "q,a\n"}, "dataset 'rows' has no rows, expected at least one"),
+    "an empty dataset": ({"d_csv": "q,a\n"}, "dataset 'rows' is empty, expected at least one row"),
     "a missing column": (
         {"d_csv": "question,a\nWhere?,there\n"},
         "t.yaml:8:84: error: `sample.q` is not a column of the dataset",
@@ -130,7 +130,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
                 "    input_builder",
             )
         },
-        "the post-processor makes other rows, sample by sample",
+        "the post-processor creates other rows, sample by sample",
     ),
 }
 

@@ -110,7 +110,7 @@ VERDICTS: list[tuple[str, Change, str, str, list[str]]] = [
         lambda folder: (folder / "out/capitals.intoto.json").unlink(),
         "--key key.pub.pem",
         "FAILED: no attestation was found for the signer that was asked for",
-        ["result, task, config, rows and code are those of the provenance"],
+        ["result, task, config, rows and code match the provenance"],
     ),
 ]
 
@@ -146,7 +146,7 @@ def test_signature_with_another_key_fails(aigo: Run, folder: Path) -> None:
     aigo("attest", "--new-key", "other.pem")
     finished = aigo("verify", RESULT, "--key", "other.pub.pem")
     assert finished.code == 1
-    assert finished.out.startswith("FAILED: the signature is not one of this result")
+    assert finished.out.startswith("FAILED: the signature does not belong to this result")
     assert "the signature holds" not in finished.out
 
 

@@ -14,7 +14,7 @@ UNIQUE = "aigo_tasks/uniqueness-task"
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nope.yaml"], "there is no file 'nope.yaml'"),
+        (["nope.yaml"], "file 'nope.yaml' does not exist"),
         (["aigo_tasks/hp-triva"], "did you mean 'aigo_tasks/hp-trivia'?"),
         ([TRIVIA], "--model-map 'openai$gpt-4-1-nano=PROVIDER/MODEL'"),
         ([TRIVIA, "--model-map", "openai$gpt-4-1-nano=mockllm/x"], "choose one with --model PROVIDER/MODEL"),
@@ -28,7 +28,7 @@ UNIQUE = "aigo_tasks/uniqueness-task"
                 "--model-map",
                 "b=mockllm/x",
             ],
-            "the task has no model 'b'",
+            "the task does not use model 'b'",
         ),
         ([TRIVIA, "--model", "foo/bar", "--model-map", "openai$gpt-4-1-nano=mockllm/x"], "model 'foo/bar'"),
         (
@@ -39,11 +39,11 @@ UNIQUE = "aigo_tasks/uniqueness-task"
         ([TRIVIA, "--config", "a=1"], "unknown parameter 'a'"),
         (
             [TRIVIA, "--dataset", "a=b.csv"],
-            "the task has no dataset 'a'; its dataset is 'hp-trivia-dataset'",
+            "the task does not use dataset 'a'; its dataset is 'hp-trivia-dataset'",
         ),
         ([UNIQUE], "parameter 'field'"),
         ([UNIQUE, "--config", "field=x"], "evaluates a dataset, and none was given"),
-        ([UNIQUE, "--config", "field=x", "--dataset", "c=none.csv"], "there is no file"),
+        ([UNIQUE, "--config", "field=x", "--dataset", "c=none.csv"], "none.csv' does not exist"),
         ([TRIVIA, "--subsampling", "tail"], "expected head or random"),
         ([TRIVIA, "--num-samples", "0"], "greater than or equal to 1"),
         ([TRIVIA, "--frobnicate"], "No such option"),
@@ -112,7 +112,7 @@ def test_gaps_of_an_engine_are_refused_with_a_table(aigo: Run, tmp_path: Path) -
     assert done.code == 2
     assert "1 gap" in done.err
     assert "scorers[0] (python_all_samples)" in done.err
-    assert "the post-processor makes other rows" in " ".join(done.err.split())
+    assert "the post-processor creates other rows" in " ".join(done.err.split())
 
 
 def test_help_lists_every_promised_option(aigo: Run) -> None:

@@ -63,7 +63,7 @@ def test_an_answers_code_runs_in_a_sandbox_or_the_run_is_refused(aigo: Run, answ
     name, _ = available()
     done = aigo(*RUN)
     if name is None:
-        assert (done.code, "there is no sandbox here" in " ".join(done.err.split())) == (2, True)
+        assert (done.code, "no sandbox is available here" in " ".join(done.err.split())) == (2, True)
         assert not (answer / "out").exists()
     else:
         assert (done.code, done.json["metrics"][0]["value"]) == (0, 1.0), done.err

@@ -131,7 +131,7 @@ def _check(result: Path, aigo: Run) -> Shown:
     rules = [word for name in names for word in ("--rule", f"{name} >= 0")]
     verdicts = aigo("check", result, "--json", *rules).json["verdicts"]
     counts: dict[str, int] = {}
-    if all(verdict["reason"] == "the result has no samples" for verdict in verdicts):
+    if all(verdict["reason"] == "the result does not contain samples" for verdict in verdicts):
         return Shown({"samples": 0})
     for name, verdict in zip(names, verdicts, strict=True):
         match = re.match(r"(\d+) of (\d+) (sample|trial)s?\b", verdict["reason"])

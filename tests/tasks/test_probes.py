@@ -27,7 +27,7 @@ REST = (
 HOSTED = ("booking-dialogue", "ctf-small", "handoff-small", "repair-small")
 """Tasks whose answers come about on an engine alone, or that several models talk in."""
 UNPROBED = {
-    "data-quality": "evaluates no model",
+    "data-quality": "does not evaluate a model",
     "governance-controls": "a system task",
     "hp-trivia": "a judge alone",
     "humaneval": "code that a model wrote",
@@ -39,7 +39,7 @@ UNPROBED = {
     "singleturn-generic-input": "string_equals alone, whose documentation explains",
     "tool-use": "function calls",
     "truthfulqa-generation": "a judge alone",
-    "uniqueness-task": "evaluates no model",
+    "uniqueness-task": "does not evaluate a model",
 }
 """Tasks about whose scorers a probe with scripted answers says nothing of its own."""
 

@@ -133,7 +133,7 @@ def _task_gaps(task: Task) -> list[Gap]:
         if value
     ]
     if task.model is not None:
-        reason = f"an AI GO task names no model; this one runs {str(task.model)!r}"
+        reason = f"an AI GO task does not name a model; this one runs {str(task.model)!r}"
         gaps.append(Gap("model", reason, Fidelity.APPROXIMATE, "set it with --model"))
     settings = sorted(task.config.model_dump(exclude_none=True))
     if settings:

@@ -114,7 +114,7 @@ def _headers(run: TaskWithModel, logs: Sequence[PartLog]) -> list[EvalLog]:
             continue
         headers.append(header)
         if list(header.eval.dataset.sample_ids or ()) != ids[slice(*one.rows)]:
-            message = f"shard {one.shard}: the samples in the log are not those of the shard"
+            message = f"shard {one.shard}: the log contains other samples than the shard"
             problems.append(Issue(message, file=str(one.path), code=Code.SHARDS_APART))
         if differences := _others(headers[0], header):
             message = f"shard {one.shard}: {', '.join(differences)}: different from shard {logs[0].shard}"

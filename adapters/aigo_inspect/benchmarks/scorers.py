@@ -81,7 +81,7 @@ def _sees_metadata(metric: Any) -> bool:
 def scorer_gaps(task: Task) -> list[Gap]:
     """Return the features of a task's scorers that an AI GO task cannot express."""
     scorers = task.scorer or []
-    gaps = [] if scorers else [_no("scorer", "the task has no scorer")]
+    gaps = [] if scorers else [_no("scorer", "the task does not define a scorer")]
     for number, scorer in enumerate(scorers):
         name = name_of(scorer)
         part = f"scorer[{number}] ({name})"

@@ -40,7 +40,7 @@ OWN_PACKAGE = "aigo_bridge"
 """Entry point of aigo-bridge. Its task runs AI GO tasks and is not a benchmark."""
 
 _HINT = (
-    "`pip install inspect-evals` brings many; a file of your own runs as it is: `aigo-bridge run"
+    "`pip install inspect-evals` provides many; you can also run your own file: `aigo-bridge run"
     " inspect:FILE.py`"
 )
 
@@ -211,7 +211,7 @@ def _path_of(name: str) -> tuple[Path | None, str | None]:
         return Path(file).absolute(), task
     looks_like_file = (file or name).endswith((".py", ".ipynb")) or name.startswith(("/", "./", "../"))
     if looks_like_file:
-        raise UsageError(f"there is no file {file or name!r}", code=Code.NOTHING_THERE)
+        raise UsageError(f"file {file or name!r} does not exist", code=Code.NOTHING_THERE)
     return None, None
 
 

@@ -98,7 +98,7 @@ def export_log(result: Path, out: Path, *, force: bool) -> Path:
     if out.exists() and not out.is_dir():
         raise UsageError(f"--out: {str(out)!r} is a file, expected a folder", code=Code.UNUSABLE_OUTPUT)
     if not result.is_file():
-        raise UsageError(f"there is no file {str(result)!r}", code=Code.NOTHING_THERE)
+        raise UsageError(f"file {str(result)!r} does not exist", code=Code.NOTHING_THERE)
     with draft_near(out.absolute()) as draft:
         log = _log_of(result, draft)
         place = out / log.name

@@ -71,7 +71,7 @@ SOLVERS: Mapping[str, Form] = {
     "pass_through_solver": Form("recorded()"),
     "multi_turn_solver": Form("conversation()"),
     "python": AUTHORS_CODE,
-    "grouped_single_turn_solver": no_form("Inspect has no equivalent of a group of answers"),
+    "grouped_single_turn_solver": no_form("Inspect does not support groups of answers"),
 }
 """Solver type → native form. The form of a conversation depends on its turns (see `_solver_form`)."""
 
@@ -79,7 +79,7 @@ SCORERS: Mapping[str, Form] = {
     **COMMON_SCORERS,
     "model_as_a_judge_classifier": _JUDGE,
     "model_as_a_judge_scorer": _JUDGE,
-    "labeler_via_model": no_form("Inspect has no scorer that returns a judge's label"),
+    "labeler_via_model": no_form("no Inspect scorer returns a judge's label"),
     "function_call_coverage": no_form(
         "it compares the calls of a trace, which plain Inspect code does not have"
     ),
@@ -293,7 +293,9 @@ def _text(row: Mapping[str, Any]) -> str:
 def _recorded_answer(row: Mapping[str, Any], column: str) -> str:
     text = last_text(recorded_trace(row, column).items)
     if text is None:
-        raise SampleError("the recorded trace has no answer", stage="solver", kind="InvalidTrace")
+        raise SampleError(
+            "the recorded trace does not contain an answer", stage="solver", kind="InvalidTrace"
+        )
     return text
 
 
@@ -399,5 +401,5 @@ def _unrolled(steps: Iterable[Step]) -> Iterator[Step]:
 def _conversation(script: Iterable[Render], row: Mapping[str, Any]) -> tuple[list[Message], dict[str, Any]]:
     opening, *turns = _turns(step(row) for step in script)
     if not turns:
-        raise SampleError("the model is never asked", stage="solver", kind="MissingValue")
+        raise SampleError("the model is never called", stage="solver", kind="MissingValue")
     return _not_empty(opening), {"turns": turns}

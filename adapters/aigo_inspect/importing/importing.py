@@ -343,7 +343,7 @@ def import_own(
             return None
         if isinstance(error, BridgeError):
             raise EvidenceError(str(error), code=Code.UNREADABLE_LOG) from error
-        raise UnmappedError(unmapped("the log as one of its own", error)) from error
+        raise UnmappedError(unmapped("the log as its own log", error)) from error
 
 
 def _import_own(log: str, out: Path, options: ImportOptions, names: set[str]) -> ImportReport | None:

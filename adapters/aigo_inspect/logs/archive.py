@@ -152,7 +152,7 @@ class Archive:
         """
         member = self.members.get(name)
         if member is None:
-            raise EvidenceError(f"the archive has no member {name!r}", code=Code.DAMAGED_LOG)
+            raise EvidenceError(f"member {name!r} is missing from the archive", code=Code.DAMAGED_LOG)
         try:
             return self._read(member)
         except EvidenceError as error:

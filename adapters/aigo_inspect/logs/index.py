@@ -230,7 +230,7 @@ def check_entries(reductions: object, refs: Iterable[SampleRef], *, whole: bool)
             reasons.append(f"entry {place}: expected a list of scores, found {type(samples).__name__}")
         for number, score in enumerate(samples if isinstance(samples, list) else ()):
             if not isinstance(score, dict) or (sample_id := score.get("sample_id")) is None:
-                reasons.append(f"entry {place}: score {number} has no sample id")
+                reasons.append(f"entry {place}: score {number} does not have a sample id")
             elif names is not None and str(sample_id) not in names and names.isdisjoint(names_of(sample_id)):
                 score["sample_id"] = None
                 if whole:

@@ -192,12 +192,12 @@ class JsonLog:
         if isinstance(header.get("eval"), dict):
             return header
         if not len(self):
-            problem = f"its 'eval' is {_kind(header['eval'])}" if "eval" in header else "it has no 'eval'"
+            problem = f"its 'eval' is {_kind(header['eval'])}" if "eval" in header else "'eval' is missing"
             raise EvidenceError(
                 f"{name!r} is JSON, but not an Inspect log: {problem}" + self._reason(), code=Code.NOT_A_LOG
             )
         if "eval" in header or not any(item.member == "eval" for item in self.damage):
-            reason = "the log has no usable 'eval'; only data from its samples is available"
+            reason = "'eval' is missing from the log or unusable; only data from its samples is available"
             self.damage.append(Damage("eval", None, reason))
         return {"eval": {}, **{key: value for key, value in header.items() if key != "eval"}}
 

@@ -185,7 +185,7 @@ class InspectLogReader:
         closed = {"header.json", _SUMMARIES, "reductions.json"}.intersection(self.members())
         status = STATUS_UNKNOWN if closed else "started"
         if closed and "header.json" not in closed:
-            reason = f"the log was closed (it contains {min(closed)!r}), but it has no header"
+            reason = f"the log was closed (it contains {min(closed)!r}), but its header is missing"
             self.note_damage(Damage("header.json", None, reason))
         partial: dict[str, Any] = {}
         for name in ("header.json", "_journal/start.json"):
@@ -210,7 +210,11 @@ class InspectLogReader:
                 code=Code.NOT_A_LOG,
             )
         self.note_damage(
-            Damage("header.json", None, "the log has no header; only data from its samples is available")
+            Damage(
+                "header.json",
+                None,
+                "the header of the log is missing; only data from its samples is available",
+            )
         )
         return self._lifted({"status": status, **partial, "eval": {}})
 
@@ -427,9 +431,7 @@ class InspectLogReader:
         lift_sample(sample, self.header)
         doubtful = self._archive is not None and ref.key in self._archive.doubtful
         if doubtful and not is_settled(ref, sample.get("id"), sample.get("epoch")):
-            raise EvidenceError(
-                "its id and epoch differ from those in the zip directory", code=Code.DAMAGED_LOG
-            )
+            raise EvidenceError("its id and epoch differ from the zip directory", code=Code.DAMAGED_LOG)
         changes = self._settle(sample, ref)
         changes += set_aside(sample)
         pools = sample.get("events_data")
@@ -513,7 +515,9 @@ class InspectLogReader:
                 sample = self.read_sample(ref)
                 if str(sample.id) == str(sample_id) and sample.epoch == epoch:
                     return sample
-        raise EvidenceError(f"the log has no sample {sample_id!r} in epoch {epoch}", code=Code.DAMAGED_LOG)
+        raise EvidenceError(
+            f"sample {sample_id!r} in epoch {epoch} is missing from the log", code=Code.DAMAGED_LOG
+        )
 
     # Missing samples
 

@@ -16,7 +16,7 @@ from aigo_inspect.logs.shapes import number
 _DETAILS = ("answer", "explanation", "reason", "metadata", "history")
 _SCORE = frozenset({"value", *_DETAILS})
 _REDUCTION = frozenset({"scorer", "reducer", "samples"})
-NO_VALUE = "the log has no value for this score"
+NO_VALUE = "the log does not contain a value for this score"
 REDUCED = "reduced score"
 """Name of a score over all epochs of a sample in loss reports."""
 

@@ -37,7 +37,7 @@ class Spans:
         """Make `event` the start of a span. Return `False` without a change if this is not possible."""
         span_id = native.id or native.span_id
         if type(span_id) is not str or span_id in self._begun:
-            self._loss.changed["span that begins twice or has no id: kept as custom event"] += 1
+            self._loss.changed["span that begins twice or without an id: kept as custom event"] += 1
             return False
         event["type"] = "span_begin"
         _set_span(native, event, span_id)

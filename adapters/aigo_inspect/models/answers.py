@@ -28,7 +28,7 @@ def model_response(output: ModelOutput, stage: Stage) -> ModelResponse:
     """Convert Inspect's output to AI GO's model response.
 
     Raises:
-        SampleError: the model gave no answer.
+        SampleError: the model returned no answer.
     """
     if output.error and not output.completion:
         raise SampleError(f"the model failed: {output.error}", stage=stage, kind="ModelError")

@@ -137,7 +137,7 @@ class InspectModel:
         if entity is not None and request.options and not entity.connection.takes_options:
             connection = entity.connection
             raise SampleError(
-                f"model {connection.key!r} is asked with {', '.join(request.options)}, which its adapter"
+                f"model {connection.key!r} receives {', '.join(request.options)}, which its adapter"
                 f" {connection.adapter.key!r} does not pass on",
                 stage=self._stage,
                 hint="let 'process_input' write the options in `kwargs`",

@@ -199,7 +199,7 @@ async def _run_elsewhere(box: SandboxEnvironment, program: JudgingProgram, time_
     )
     if result.returncode in (126, 127) and "python3" in result.stderr:
         raise SampleError(
-            f"the sandbox has no python3: {result.stderr.strip()[:200]}",
+            f"python3 is missing from the sandbox: {result.stderr.strip()[:200]}",
             stage="score",
             kind="SandboxError",
         )

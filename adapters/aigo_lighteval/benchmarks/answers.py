@@ -191,7 +191,7 @@ class AnsweredModel(UncachedModel):
         super().__init__(_ToldConfig(shards[0].asked.config))
         self._responses = {key: response for shard in shards for key, response in shard.responses.items()}
         self._told = told
-        self._missing = missing or "its shard has no answer for it"
+        self._missing = missing or "its shard does not contain an answer for it"
         for shard in shards:
             told.records.update(shard.records)
             told.failures.update(shard.failures)

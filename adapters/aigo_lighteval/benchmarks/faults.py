@@ -125,7 +125,7 @@ def refusals(config: LightevalTaskConfig) -> list[str]:
         if metric.batched_compute and isinstance(metric, MetricGrouping)
     ]
     reasons += [
-        f"metric {metric.metric_name!r} runs code that a model wrote, and lighteval has no sandbox"
+        f"metric {metric.metric_name!r} runs code that a model wrote, and lighteval does not have a sandbox"
         for metric in config.metrics
         if type(metric.sample_level_fn).__name__ in RUNS_CODE
     ]

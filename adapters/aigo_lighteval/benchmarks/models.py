@@ -161,7 +161,7 @@ class CalledModel(UncachedModel):
         answers = [await self._model.predict(request) for _ in range(doc.num_samples)]
         texts = [last_text(answer.items) for answer in answers]
         if any(text is None for text in texts):
-            raise SampleError("the answer has no text", stage="solver", kind="ModelError")
+            raise SampleError("the answer does not contain text", stage="solver", kind="ModelError")
         return ModelResponse(
             input=messages, text=texts, reasonings=[_reasoning(answer) for answer in answers]
         )

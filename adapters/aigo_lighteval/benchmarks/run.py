@@ -75,7 +75,7 @@ def run(request: BenchmarkRun) -> list[Outcome]:
         request.on_note(
             f"--max-samples: {plural(number, 'document is', 'documents are')} in flight at a"
             " time, and all are run; for the first"
-            f" {number}, as with lighteval's own --max-samples, say -n {number}"
+            f" {number}, as with lighteval's own --max-samples, use -n {number}"
         )
     learn_environment()
     with stdout_for_people():
@@ -136,7 +136,7 @@ def refuse_resuming(request: BenchmarkRun, caller: Caller) -> None:
     if request.resume and isinstance(caller, BackendCaller):
         raise UsageError(
             f"--resume: {caller.name!r} answers all documents in one lighteval call, so an"
-            " interrupted run has no answers to reuse",
+            " interrupted run cannot reuse answers",
             code=Code.OPTIONS_APART,
         )
 

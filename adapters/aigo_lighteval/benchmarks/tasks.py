@@ -128,7 +128,7 @@ def from_file(file: Path) -> Registry:
     """
     path = file.absolute()
     if not path.is_file():
-        raise UsageError(f"there is no file {str(file)!r}", code=Code.NOTHING_THERE)
+        raise UsageError(f"file {str(file)!r} does not exist", code=Code.NOTHING_THERE)
     # Pickled metrics and dataclasses need the module in `sys.modules`.
     name = f"{_OWN}{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
@@ -326,7 +326,7 @@ def _own(config: LightevalTaskConfig, parameters: Mapping[str, Any]) -> Lighteva
             metric.metric_name = f"{base}:" + "&".join(f"{k}={v}" for k, v in (defaults | fitting).items())
     if unused := sorted(set(parameters) - used):
         raise UsageError(
-            f"task {config.name!r} has no metric with a parameter {', '.join(map(repr, unused))}",
+            f"no metric of task {config.name!r} has a parameter {', '.join(map(repr, unused))}",
             code=Code.WRONG_BENCHMARK_OPTION,
         )
     return copied

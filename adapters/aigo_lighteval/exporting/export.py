@@ -106,11 +106,11 @@ def export(plan: TaskPlan, out: Path, options: ExportOptions) -> ExportedFiles:
 def _gaps(plan: TaskPlan) -> Sequence[Gap]:
     """Return the reasons why a task cannot run with lighteval's command line in any form."""
     if plan.entity == "system":
-        reason = "has no rows, and lighteval does not run tasks without documents"
+        reason = "does not have rows, and lighteval does not run tasks without documents"
         return [Gap("definition (system_task)", reason, Fidelity.UNSUPPORTED, "run it with aigo-bridge run")]
     gaps = list(contradictions(plan))
     if not plan.samples:
-        reason = "has no rows, and lighteval does not run tasks without documents"
+        reason = "does not have rows, and lighteval does not run tasks without documents"
         gaps.append(Gap("dataset", reason, Fidelity.UNSUPPORTED))
     parts = [
         f"scorers[{number}] ({scorer.type})"
@@ -119,7 +119,7 @@ def _gaps(plan: TaskPlan) -> Sequence[Gap]:
     ]
     if plan.runs_tools and plan.benchmark.solver is not None:
         parts.insert(0, f"solver ({plan.benchmark.solver.type})")
-    reason = "runs code that a model wrote, and lighteval has no sandbox"
+    reason = "runs code that a model wrote, and lighteval does not have a sandbox"
     hint = "export it with --to inspect"
     return [*gaps, *(Gap(part, reason, Fidelity.UNSUPPORTED, hint) for part in parts)]
 

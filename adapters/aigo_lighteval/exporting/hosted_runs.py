@@ -290,7 +290,7 @@ def _tokenizer(model: Any) -> Any:
 
 def _too_long(length: int, limit: int) -> str:
     return (
-        f"the backend cut the beginning of the prompt: {plural(length, 'token')} with what is"
-        " weighed; the model"
+        f"the backend cut the beginning of the prompt: {plural(length, 'token')} with the"
+        " compared text; the model"
         f" takes {limit}, less the answer"
     )

@@ -83,9 +83,9 @@ SCORERS: Mapping[str, Form] = {
     **COMMON_SCORERS,
     "model_as_a_judge_classifier": _JUDGE,
     "model_as_a_judge_scorer": _JUDGE,
-    "labeler_via_model": no_form("lighteval has no metric that returns a judge's label"),
+    "labeler_via_model": no_form("no lighteval metric returns a judge's label"),
     "function_call_coverage": no_form("it compares the calls of a trace, which lighteval does not have"),
-    "code_exec": no_form("it runs code that a model wrote, and lighteval has no sandbox"),
+    "code_exec": no_form("it runs code that a model wrote, and lighteval does not have a sandbox"),
 }
 """Native forms by scorer type. For likelihoods and task records see `_form`."""
 
@@ -167,7 +167,7 @@ def _code(plan: TaskPlan, manifest: ExportManifest, shared: SharedFields) -> str
 def _parts(plan: TaskPlan) -> Iterator[Gap]:
     """Yield every part of a task with its fidelity in plain lighteval code."""
     if plan.entity == "system":
-        yield unsupported("definition (system_task)", "it has no rows, and lighteval needs them")
+        yield unsupported("definition (system_task)", "it does not have rows, and lighteval needs them")
         return
     solver, scorers = plan.benchmark.solver, plan.benchmark.scorers
     _, problems = shared_question(plan)
@@ -177,12 +177,14 @@ def _parts(plan: TaskPlan) -> Iterator[Gap]:
     for number, scorer in enumerate(scorers):
         yield from _scorer_parts(plan, scorer, f"scorers[{number}]")
     if not scorers:
-        yield unsupported("scorers", "the task has no scorers, and lighteval only calls a model for a metric")
+        yield unsupported(
+            "scorers", "the task does not define scorers, and lighteval only calls a model for a metric"
+        )
     elif len(sampling_methods(plan)) > 1:
         yield unsupported("scorers", "lighteval cannot store answers and likelihoods of the same task")
     trials = trials_part(plan)
     if trials is not None and plan.num_trials > 1 and any(map(is_of_records, scorers)):
-        trials = unsupported("trials", "the scores of task records have no native form over trials")
+        trials = unsupported("trials", "the scores of task records over trials do not have a native form")
     yield from filter(None, (trials, actions_part(plan)))
 
 
@@ -273,7 +275,7 @@ def _record(sample: Sample) -> dict[str, Any]:
     names = ("metric_name", "post_process", "targets")
     missing = [name for name in names if name not in row]
     if missing:
-        raise SampleError(f"the row is not a task record: it has no {', '.join(missing)}", stage="score")
+        raise SampleError(f"the row is not a task record: {', '.join(missing)} is missing", stage="score")
     return {name: row[name] for name in names}
 
 

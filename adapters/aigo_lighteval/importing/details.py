@@ -94,7 +94,8 @@ class Details:
                     code=Code.OTHER_RELEASE,
                 )
             raise EvidenceError(
-                f"the details have no column 'doc' (found {', '.join(schema.names[:8])})", code=Code.NOT_A_LOG
+                f"column 'doc' is missing from the details (found {', '.join(schema.names[:8])})",
+                code=Code.NOT_A_LOG,
             )
         if not pa.types.is_struct(schema.field("doc").type):
             raise EvidenceError(

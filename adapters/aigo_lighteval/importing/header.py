@@ -143,7 +143,7 @@ def read_header(location: str, bounds: Bounds, redaction: Redactor, *, redact: b
         raise EvidenceError(f"the results file is not JSON: {error}", code=Code.NOT_A_LOG) from error
     if not isinstance(content, dict) or not isinstance(content.get("results"), dict):
         raise EvidenceError(
-            "the results file has no object 'results', so it is not a lighteval file", code=Code.NOT_A_LOG
+            "'results' is missing or is not an object, so it is not a lighteval file", code=Code.NOT_A_LOG
         )
     if without_depths(content):
         raise EvidenceError(

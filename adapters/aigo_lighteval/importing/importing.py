@@ -118,7 +118,7 @@ def import_run(
         damage.append(Damage(run.location, None, reason))
     if not tasks:
         yield nothing_imported(
-            run.location, damage or [Damage(run.location, None, "the results have no task")]
+            run.location, damage or [Damage(run.location, None, "the results do not contain a task")]
         )
     for task, details in tasks:
         # Secrets in the results file count as found in every task's part of it.
@@ -206,7 +206,7 @@ def _write_task(
     def samples(mapper: DocumentMapper, damage: list[Damage]) -> Iterator[bytes]:
         """Yield the documents as JSON. Damage skips a document or ends the iteration."""
         if details is None:
-            damage.append(Damage(where, None, "no details: lighteval writes them with --save-details only"))
+            damage.append(Damage(where, None, "no details: lighteval only writes them with --save-details"))
             return
         num_damage = len(damage)
         try:

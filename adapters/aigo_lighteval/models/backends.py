@@ -238,7 +238,7 @@ def backend_model(name: str | None) -> ModelString | None:
     backend = BACKENDS.get(kind)
     if backend is None and explicit:
         raise UsageError(
-            f"model {name!r}: lighteval has no backend {kind!r}; expected one of {', '.join(BACKENDS)}",
+            f"model {name!r}: unknown backend {kind!r} of lighteval; expected one of {', '.join(BACKENDS)}",
             code=Code.UNKNOWN_PROVIDER,
         )
     if backend is None or (backend.has_server_name and not explicit):
@@ -295,7 +295,7 @@ def message_problem(roles: Sequence[str], *, chat: bool | None) -> str | None:
     if not is_chat(roles):
         return "its messages are not examples and a question, alternating between user and assistant"
     if chat is False and len(roles) > 1:
-        return "the model has no chat template, so it cannot receive more than one message"
+        return "the model does not have a chat template, so it cannot receive more than one message"
     return None
 
 

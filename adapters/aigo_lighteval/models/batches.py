@@ -393,7 +393,7 @@ def continuation_problem(loaded: LoadedModel, query: ModelQuery) -> str | None:
     contexts, continuations = _pairs(loaded, query)
     for context, tokens, text in zip(contexts, continuations, query.doc.choices, strict=True):
         if not context:
-            return "the prompt has no tokens, so the likelihood of the first token after it is unknown"
+            return "the prompt contains 0 tokens, so the likelihood of the first token after it is unknown"
         if not tokens:
             return f"the continuation {text!r} has no tokens"
         if loaded.model.max_length is not None and len(context) + len(tokens) > loaded.model.max_length:

@@ -156,7 +156,7 @@ class ConnectionCaller:
         options = with_settings(request.options, self.settings, stage)
         if options and not connection.takes_options:
             raise SampleError(
-                f"model {connection.key!r} is asked with {', '.join(options)}, which its adapter"
+                f"model {connection.key!r} receives {', '.join(options)}, which its adapter"
                 f" {connection.adapter.key!r} does not pass on",
                 stage=stage,
                 hint="let 'process_input' write the options in `kwargs`",

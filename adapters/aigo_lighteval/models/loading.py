@@ -108,7 +108,7 @@ def load(prepared: ConfiguredBackend) -> LoadedModel:
     _tame_litellm(backend)
     if backend.name == "transformers" and model.tokenizer.eos_token is None:
         raise UsageError(
-            f"model {asked.name!r}: its tokenizer has no end-of-text token,"
+            f"model {asked.name!r}: its tokenizer does not have an end-of-text token,"
             " which lighteval needs for padding",
             code=Code.FAILED_MODEL_LOAD,
         )

@@ -157,7 +157,7 @@ def other_gaps(plan: TaskPlan, key: str, model: ModelString, *, chat: bool | Non
             gaps.append(
                 _gap(
                     part,
-                    "the model has no chat template, so it cannot receive a system message",
+                    "the model does not have a chat template, so it cannot receive a system message",
                     backend,
                 )
             )

@@ -122,7 +122,7 @@ class Bounds:
             raise LogTooLargeError(f"{where} has {count:,} {what}, the bound 'events' is {self.events:,}")
         if count > 10_000 and 0 < size < count * self.smallest:
             raise LogTooLargeError(
-                f"{where} has {count:,} {what} in {size:,} bytes, which none can be"
+                f"{where} has {count:,} {what} in {size:,} bytes, which is impossible"
                 " (lower the bound 'smallest' if the log is yours)"
             )
 
@@ -134,7 +134,7 @@ class Bounds:
         """
         if len(data) > _LARGE and self._is_dense(data):
             raise LogTooLargeError(
-                f"member {name!r} has {len(data):,} bytes of hardly anything but brackets"
+                f"member {name!r} has {len(data):,} bytes that are almost only brackets"
                 " (raise the bound 'density' if the log is yours)"
             )
         if _has_text_of(data, self.string_bytes + 1):

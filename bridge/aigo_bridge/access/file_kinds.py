@@ -119,8 +119,8 @@ class OtherFile:
 
 
 RESULT_LOG = OtherFile(
-    "a result log of AI GO already",
-    "there is nothing to import except tables (--format parquet); use it with "
+    "already an AI GO result log",
+    "only its tables can be imported (--format parquet); use it with "
     "`aigo-bridge validate`, `score` or `export --to inspect-log`",
 )
 SUMMARY = OtherFile(

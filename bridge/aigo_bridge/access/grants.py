@@ -121,12 +121,12 @@ def real_paths(paths: Iterable[str | os.PathLike[str]]) -> frozenset[str]:
     """Return files and folders from the user in the form of `Grants.files`.
 
     Raises:
-        UsageError: there is no such file.
+        UsageError: the file does not exist.
     """
     names = [os.fspath(path) for path in paths]
     for name in names:
         if not is_present(name):
-            raise UsageError(f"--allow-file: there is no file {name!r}", code=Code.NOTHING_THERE)
+            raise UsageError(f"--allow-file: file {name!r} does not exist", code=Code.NOTHING_THERE)
     return frozenset(map(os.path.realpath, names))
 
 

@@ -13,7 +13,7 @@ from aigo_bridge.cli.options import VERB
 
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Get started": {
-        "init": ("aigo_bridge.cli.verbs.init", "Create a project that you can run at once, offline."),
+        "init": ("aigo_bridge.cli.verbs.init", "Create a project that you can run immediately, offline."),
         "new": ("aigo_bridge.cli.verbs.new", "Add a task, a scorer or a dataset to a project."),
         "list": ("aigo_bridge.cli.verbs.list", "List the tasks that come with aigo-bridge."),
         "validate": (

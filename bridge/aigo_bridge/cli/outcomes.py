@@ -205,7 +205,7 @@ def show_evaluation(outcome: EvaluationOutcome, written: Path) -> None:
     console = _console(WIDTH)
     console.print(Text(f"\n{name_of(outcome.evaluation.display_name)}", style="bold"))
     if not outcome.results:
-        console.print("the evaluation has no task specifications", style="dim")
+        console.print("the evaluation does not contain task specifications", style="dim")
     metrics = [shown_metrics(result) for result in outcome.results]
     print_matrix(console, outcome.results, metrics)
     print_results(console, outcome.results, metrics)

@@ -23,7 +23,7 @@ RESULTS_HELP = (
 def note_missing(names: Iterable[str]) -> None:
     """Print a note for each task of an evaluation whose result is missing."""
     for name in names:
-        typer.echo(f"note: the evaluation has no result for {name!r}", err=True)
+        typer.echo(f"note: the result of {name!r} is missing from the evaluation", err=True)
 
 
 def named_results(locations: Sequence[str]) -> list[ResultSource]:

@@ -47,9 +47,9 @@ def copied_rows(source: HuggingFaceSource, folder: Path, selection: Selection) -
     if not files:
         wanted = folder / f"{source.split}.parquet"
         raise DatasetError(
-            f"{str(folder)!r} has no copy of the split {source.split!r} of {source.path!r},"
+            f"split {source.split!r} of {source.path!r} is not in {str(folder)!r},"
             f" expected e.g. {str(wanted)!r}",
-            hint=f"put put its rows as .parquet, .jsonl or .csv in one of {', '.join(map(str, places))}",
+            hint=f"put its rows as .parquet, .jsonl or .csv in one of {', '.join(map(str, places))}",
             code=Code.MISSING_COPY,
         )
     rows = [

@@ -92,7 +92,7 @@ def generate(
         f"{request.num_samples:,} were requested"
     )
     return samples, (
-        Issue(message, hint="it has no more start rows", severity="warning", code=Code.FAILED_GENERATOR),
+        Issue(message, hint="all start rows are used", severity="warning", code=Code.FAILED_GENERATOR),
     )
 
 
@@ -142,7 +142,7 @@ def _start_rows(source: GeneratorSource, start: StartRows) -> Iterable[RowData]:
 def _loaded(keys: Sequence[str | None], load: LoadRows | None, what: str = "dataset") -> list[list[RowData]]:
     path = ("definition", "dataset")
     if None in keys:
-        raise DatasetError(f"the generator has no {what} key", path=path, code=Code.FAILED_GENERATOR)
+        raise DatasetError(f"a {what} key is missing in the generator", path=path, code=Code.FAILED_GENERATOR)
     if load is None:
         raise DatasetError(
             [

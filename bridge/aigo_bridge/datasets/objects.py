@@ -71,7 +71,7 @@ def object_copy(url: str, folder: Path, *, largest: int) -> Path:
     try:
         return _copy(address, folder, largest)
     except FileNotFoundError as error:
-        raise DatasetError(f"there is no {str(address)!r}", code=Code.FAILED_DOWNLOAD) from error
+        raise DatasetError(f"{str(address)!r} does not exist", code=Code.FAILED_DOWNLOAD) from error
     except (UsageError, StorageError) as error:
         raise DatasetError(str(error), code=error.code) from error
     except OSError as error:

@@ -479,7 +479,7 @@ class _Ids:
             return None
         if not self._usable:
             return (
-                f"{total - self._found} of {plural(total, 'row')} have no usable 'sample_id', so "
+                f"'sample_id' is missing or unusable in {total - self._found} of {plural(total, 'row')}, so "
                 "row numbers identify the samples"
             )
         if repeated := self._repeated():

@@ -273,7 +273,7 @@ def _claim_step(spec: Any, task: str, item: Mapping[str, Any], *, per_claim: boo
         if lacking:
             listed = ", ".join(row) or "none"
             raise DatasetError(
-                f"the row has no column {lacking[0]!r}; columns: {listed}", code=Code.FAILED_GENERATOR
+                f"column {lacking[0]!r} is not in the row; columns: {listed}", code=Code.FAILED_GENERATOR
             )
         user = f"Question: {row[columns.question]}\n\nAnswer: {row[columns.answer]}"
         if per_claim:
@@ -348,7 +348,7 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
 def _picked(sample: Mapping[str, Any], properties: Sequence[str]) -> RowData:
     lacking = [name for name in properties if name not in sample]
     if lacking:
-        raise ValueError(f"the object has no {lacking[0]!r}")
+        raise ValueError(f"{lacking[0]!r} is missing in the object")
     return {name: sample[name] for name in properties}
 
 

@@ -287,7 +287,7 @@ class ModelResponse(LFBaseModel):
         """
         message = last_assistant_message(self.items)
         if message is None:
-            raise ValueError("the model response has no assistant message")
+            raise ValueError("the model response does not contain an assistant message")
         return message_text(message)
 
 

@@ -110,14 +110,14 @@ def model_output_to_message(model_output: LFModelOutput) -> LFMessage:
     """
     if isinstance(model_output, ChatCompletionModelOutput | RAGCompletionOutput):
         if not model_output.choices:
-            raise ValueError("the model output has no choices")
+            raise ValueError("the model output does not contain choices")
         return model_output.choices[0].message
     if isinstance(model_output, EmbeddingsModelOutput):
         return model_output.embeddings
     if isinstance(model_output, OpenResponsesModelOutput):
         message = last_assistant_message(model_output.items)
         if message is None:
-            raise ValueError("the model output has no assistant message")
+            raise ValueError("the model output does not contain an assistant message")
         fields = {"role": "assistant", "content": message_text(message)}
         return ChatCompletionOutputMessage.model_validate({**(message.model_extra or {}), **fields})
     return model_output

@@ -234,7 +234,7 @@ def contradictions(plan: TaskPlan) -> Sequence[Gap]:
     if solver is None or solver.postprocessor is None:
         return gaps
     reason = (
-        "is called once with the rows of the dataset, but the post-processor makes other rows, sample by"
+        "is called once with the rows of the dataset, but the post-processor creates other rows, sample by"
         " sample"
     )
     return gaps + [

@@ -262,7 +262,7 @@ def _instead(path: Path) -> str:
     skipped = skipped_files(path, ())
     if skipped:
         return "".join(f"\n  {line}" for line in skipped_lines(skipped))
-    return ": the folder has no such files" if any(path.iterdir()) else ": the folder is empty"
+    return ": the folder contains only other files" if any(path.iterdir()) else ": the folder is empty"
 
 
 def engine_class(name: str) -> type[Engine]:

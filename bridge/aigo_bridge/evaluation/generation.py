@@ -63,8 +63,8 @@ def generate_rows(path: Path, sources: GenerationInputs) -> Rows:
     request = document.spec.generator_specification
     if request is None:
         raise UsageError(
-            f"{document.file.name}: dataset {document.spec.key!r} has no "
-            "generator_specification, so there are no rows to generate (`aigo-bridge run` "
+            f"{document.file.name}: dataset {document.spec.key!r} does not contain a "
+            "generator_specification, so its rows cannot be generated (`aigo-bridge run` "
             "reads its rows)",
             code=Code.OTHER_KIND,
         )

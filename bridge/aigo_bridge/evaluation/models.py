@@ -92,7 +92,7 @@ def surplus_models(model_map: Iterable[str], used: Sequence[str], subject: str) 
     hint = (
         f"did you mean {near[0]!r}?" if near else f"it uses {', '.join(map(repr, used)) or 'no other model'}"
     )
-    return f"--model-map: {subject} has no model {', '.join(map(repr, surplus))} ({hint})"
+    return f"--model-map: {subject} does not use model {', '.join(map(repr, surplus))} ({hint})"
 
 
 class ModelLookup:
@@ -160,7 +160,7 @@ class ModelLookup:
                 "the task evaluates a model; choose one with --model PROVIDER/MODEL, e.g. "
                 "--model openai/gpt-4.1-nano"
                 if self._is_task
-                else "a specification has no model to evaluate; choose one with --model PROVIDER/MODEL"
+                else "a specification does not name a model; choose one with --model PROVIDER/MODEL"
             )
         code = Code.NO_MODEL if problems else Code.SURPLUS_ARGUMENT
         subject = "the task" if self._is_task else "the file"

@@ -394,7 +394,7 @@ def _surroundings(bound: BoundSpecification, document: Document[TaskSpec]) -> Su
 def _stored(bound: BoundSpecification) -> Path:
     path = bound.run_file.stored_result(bound.path, bound.spec)
     if not is_file(path):
-        message = f"task specification {bound.key!r}: there is no result log {str(path)!r}"
+        message = f"task specification {bound.key!r}: result log {str(path)!r} does not exist"
         issue = Issue(message, hint="the path is relative to the run file", code=Code.MISSING_FILE)
         raise SpecError([bound.run_file.place(issue, (*bound.path, "task_result_log_path"))])
     return path

@@ -166,7 +166,7 @@ def read_run_files(origin: PlanOrigin) -> list[RunFile]:
     path = Path(origin.task)
     root = None if origin.root is None else Path(origin.root)
     if not is_file(path):
-        raise UsageError(f"there is no file {origin.task!r}", code=Code.NOTHING_THERE)
+        raise UsageError(f"file {origin.task!r} does not exist", code=Code.NOTHING_THERE)
     env = environment()
     match kind_of(path, root=root, env=env):
         case "evaluation":

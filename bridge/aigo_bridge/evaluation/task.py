@@ -102,7 +102,7 @@ def _unused_options(plan: TaskPlan, model: str | None) -> Iterator[Issue]:
         for name, value in sampling.items():
             if value is not None:
                 yield Issue(
-                    f"{name} is ignored: a system task has no samples",
+                    f"{name} is ignored: system tasks do not use samples",
                     severity="warning",
                     code=Code.UNUSED_OPTION,
                 )
@@ -146,7 +146,7 @@ def full_origin(origin: PlanOrigin, copy: Path | None = None) -> PlanOrigin:
     except (TemplateError, ValidationError):
         return origin  # Planning reports the error with its position.
     if key is None:
-        raise UsageError(f"--full: task {task.key!r} has no dataset", code=Code.NO_FULL_DATASET)
+        raise UsageError(f"--full: task {task.key!r} does not have a dataset", code=Code.NO_FULL_DATASET)
     real = find_hub_datasets(document.file)
     if key in real:
         return _with_copy(origin, key, copy)
@@ -157,7 +157,7 @@ def full_origin(origin: PlanOrigin, copy: Path | None = None) -> PlanOrigin:
         )
     if not real:
         raise UsageError(
-            f"--full: task {task.key!r} has no dataset file with a source of type "
+            f"--full: task {task.key!r} does not have a dataset file with a source of type "
             f"'huggingface'; pass your own rows with --dataset {key}=FILE",
             code=Code.NO_FULL_DATASET,
         )

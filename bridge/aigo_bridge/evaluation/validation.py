@@ -111,7 +111,7 @@ def _reports(paths: Iterable[Path], root: Path | None, dialect: Dialect) -> Iter
         elif shipped := shipped_tasks().get(path.as_posix()):
             yield _file(shipped, root, dialect)
         else:
-            raise UsageError(f"there is no file or folder {str(path)!r}", code=Code.NOTHING_THERE)
+            raise UsageError(f"file or folder {str(path)!r} does not exist", code=Code.NOTHING_THERE)
 
 
 def _folder(folder: Path, root: Path | None, dialect: Dialect) -> Iterator[ValidationReport]:

@@ -167,7 +167,7 @@ def _refuse_foreign(draft: Path, target: Path) -> None:
     if foreign:
         names = ", ".join(map(repr, foreign))
         raise UsageError(
-            f"--out: {names} in folder {str(target)!r} come from no export, so they are not replaced;"
+            f"--out: {names} in folder {str(target)!r} are not from an export, so they are not replaced;"
             " choose another folder",
             code=Code.ALREADY_THERE,
         )

@@ -122,7 +122,7 @@ def _document_of(plan: TaskPlan) -> Document[TaskSpec]:
     origin = plan.origin
     if origin is None:
         raise UnsupportedPlanError(
-            "the plan was not made from a file, so there is nothing to export", code=Code.NOT_EXPORTABLE
+            "the plan does not come from a file, so it cannot be exported", code=Code.NOT_EXPORTABLE
         )
     return task_document(origin)
 
@@ -178,7 +178,7 @@ def _verified(plan: TaskPlan, folder: Path, manifest: ExportManifest) -> ExportM
         reasons = "; ".join(dict.fromkeys(issue.message for issue in error.issues))
         raise UnsupportedPlanError(
             f"task {plan.task.key!r} cannot be moved to another folder: {reasons}"
-            " (includes have to be written relative to the file that has them)",
+            " (includes have to be written relative to the file that contains them)",
             code=Code.NOT_EXPORTABLE,
         ) from error
     except BridgeError as error:

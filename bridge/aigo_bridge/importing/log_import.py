@@ -326,7 +326,7 @@ def not_recomputed(log: str, reason: str | None, code: Code | None = None) -> Im
     aigo-bridge did not write it.
     """
     if reason is None:
-        reason = "it was not written by aigo-bridge, so it carries no plan to compare with the task's"
+        reason = "it was not written by aigo-bridge, so it does not contain a plan to compare with the task's"
         code = Code.LOG_WITHOUT_PLAN
     return ImportReport(
         log,

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from aigo_bridge.jsonl_spec.checking import schema_for_record, validate_task
     from aigo_bridge.jsonl_spec.conversion import Converted, Recovered, from_aigo, to_aigo, write_aigo
-    from aigo_bridge.jsonl_spec.files import load_tasks, read_records, validate_file, write_records
+    from aigo_bridge.jsonl_spec.files import (
+        load_tasks,
+        no_records,
+        read_records,
+        validate_file,
+        write_records,
+    )
     from aigo_bridge.jsonl_spec.post_processing import post_process
     from aigo_bridge.jsonl_spec.records import (
         CATEGORIES,
@@ -31,7 +37,6 @@ if TYPE_CHECKING:
         is_like_log,
         is_record_file,
         load_fixtures,
-        no_records,
         other_content,
         read_task_file,
     )
@@ -90,7 +95,7 @@ _HOMES = {
     "load_fixtures": "task_files",
     "load_tasks": "files",
     "metric_score": "scores",
-    "no_records": "task_files",
+    "no_records": "files",
     "other_content": "task_files",
     "post_process": "post_processing",
     "read_records": "files",

@@ -217,7 +217,7 @@ def _mcq(record: dict[str, Any], targets: list[Any], errors: list[RecordError]) 
     if target not in allowed:
         which = {"extract_letter": "one letter from A to E", "lower": "one lower-case letter"}
         wanted = which.get(str(rule), "one letter")
-        why = f", which is what {rule!r} can give" if allowed is not _LETTERS else ""
+        why = f", which {rule!r} can return" if allowed is not _LETTERS else ""
         errors.append(
             RecordError(Rule.MCQ_LETTER, "targets[0]", f"found {_cut(target)!r}, expected {wanted}{why}")
         )
@@ -228,11 +228,11 @@ def _pairs(record: dict[str, Any], errors: list[RecordError]) -> None:
     legal = LEGAL[category]
     if metric not in legal.metric_names:
         words = ", ".join(name for name in METRIC_NAMES if name in legal.metric_names)
-        message = f"{metric!r} does not go with category {category!r}, expected {words}"
+        message = f"{metric!r} does not fit category {category!r}, expected {words}"
         errors.append(RecordError(Rule.CATEGORY_METRIC, "metric_name", message))
     if post_process not in legal.post_process:
         words = ", ".join(name for name in POST_PROCESS_RULES if name in legal.post_process)
-        message = f"{post_process!r} does not go with category {category!r}, expected one of {words}"
+        message = f"{post_process!r} does not fit category {category!r}, expected one of {words}"
         errors.append(RecordError(Rule.CATEGORY_POST_PROCESS, "post_process", message))
 
 

@@ -282,7 +282,7 @@ def from_aigo(document: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) ->
     if reasons:
         return Recovered((), tuple(reasons))
     if not rows:
-        return Recovered((), ("the dataset has no rows",))
+        return Recovered((), ("the dataset is empty",))
     definition = document["definition"]
     template = definition["solver"]["input_builder"]["input_messages"][0]["content"]
     scorer = definition["scorers"][0]
@@ -333,9 +333,9 @@ def _scoring(scorer: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any
 def _structure(document: Mapping[str, Any]) -> Iterator[str]:
     definition = document["definition"]
     if document.get("config_spec"):
-        yield "it has parameters (config_spec); records have none"
+        yield "it has parameters (config_spec), which records do not support"
     if definition.get("type") == "system_task":
-        yield "it is a system task; records ask a model"
+        yield "it is a system task; records call a model"
         return
     if (definition.get("dataset") or {}).get("source", "dataset") != "dataset":
         yield "it runs on an earlier task result; records contain their own prompts"
@@ -349,12 +349,12 @@ def _structure(document: Mapping[str, Any]) -> Iterator[str]:
 
 def _solver(solver: Mapping[str, Any] | None) -> Iterator[str]:
     if solver is None:
-        yield "it has no solver; records always call a model"
+        yield "it does not define a solver; records always call a model"
         return
     if solver.get("postprocessor"):
         yield "its solver has a postprocessor, which would be lost"
     if solver["type"] != "single_turn_solver":
-        yield f"its solver is a {solver['type']!r}; records ask once"
+        yield f"its solver is a {solver['type']!r}; records call the model once"
         return
     builder = solver["input_builder"]
     if builder["type"] != "chat_completion":
@@ -378,7 +378,7 @@ def _scorer(scorers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             yield "its scorer runs its own code; records name a metric"
         return
     if kind not in _SCORERS:
-        yield f"no metric of the record format is the scorer {kind!r}"
+        yield f"the record format does not have a metric for scorer {kind!r}"
         return
     if scorer.get("value") is not None:
         yield f"its scorer {kind!r} compares its own `value`; records compare the answer"

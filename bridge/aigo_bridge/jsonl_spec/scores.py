@@ -23,7 +23,7 @@ def metric_score(metric_name: str, prediction: str, targets: Sequence[str]) -> f
         ValueError: there is no such metric, or there are no targets.
     """
     if not targets:
-        raise ValueError("there are no targets to compare with")
+        raise ValueError("the list of targets is empty")
     if metric_name == "exact_match":
         return exact_match(prediction, targets)
     if metric_name == "accuracy":

@@ -20,7 +20,7 @@ from aigo_bridge.access.opening import from_here
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError, UsageError
 from aigo_bridge.jsonl_spec.conversion import Converted, task_yaml, to_aigo
-from aigo_bridge.jsonl_spec.files import load_tasks, numbered_lines, opened, validate_file
+from aigo_bridge.jsonl_spec.files import load_tasks, no_records, numbered_lines, opened, validate_file
 from aigo_bridge.jsonl_spec.records import REQUIRED_FIELDS, RecordError, TaskSpec
 from aigo_bridge.reading import Document
 from aigo_bridge.reading.locating import shipped_folder
@@ -191,7 +191,7 @@ def fixture_file(name: str = "tasks.jsonl") -> Path:
     path = shipped / FOLDER / name
     if not is_file(path):
         names = ", ".join(sorted(repr(file.name) for file in path.parent.glob("*.jsonl")))
-        raise UsageError(f"there is no shipped file {name!r} (known: {names})", code=Code.UNKNOWN_CHOICE)
+        raise UsageError(f"unknown shipped file {name!r} (known: {names})", code=Code.UNKNOWN_CHOICE)
     return path
 
 
@@ -278,11 +278,6 @@ def read_task_file(path: Path, *, key: str | None = None, allow_bad_tasks: bool 
         [*_issues(errors, path), Issue(left_out, file=str(path), code=Code.WRONG_RECORD)] if invalid else []
     )
     return TaskFile(path, converted, invalid, tuple(replace(each, severity="warning") for each in issues))
-
-
-def no_records(path: Path) -> Issue:
-    """Return the issue of an empty file."""
-    return Issue("the file has no task records, expected at least one", file=str(path), code=Code.NO_ROWS)
 
 
 def _issues(errors: Sequence[RecordError], path: Path) -> list[Issue]:

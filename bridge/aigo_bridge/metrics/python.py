@@ -22,7 +22,7 @@ def python_metric(metric: PythonMetric, scores: Scores, context: MetricContext) 
     number leaves the metric without values.
     """
     if context.host is None:
-        return MetricResult({}, 0, len(scores), "there is no worker process to run its snippet in")
+        return MetricResult({}, 0, len(scores), "its snippet cannot run: no worker process")
     samples = context.samples
     if samples is None:
         samples = [SampleScore(values=dict(values)) for values in scores]

@@ -130,7 +130,7 @@ class Script:
             return rule.reply
         shown = views["last"] if len(views["last"]) <= 200 else views["last"][:200] + "…"
         return ScriptedReply(
-            error=f"no rule of {self.name} matches the messages, and it has no default; last message: "
+            error=f"no rule of {self.name} matches the messages, and no default is set; last message: "
             f"{shown!r}"
         )
 

@@ -231,7 +231,7 @@ class TaskPlan:
     def benchmark(self) -> BenchmarkDefinition:
         """Return the definition of a benchmark task. Raise `TypeError` for a system task."""
         if self.definition.type == "system_task":
-            raise TypeError(f"task {self.task.key!r} is a system task and has no solver, dataset or scorers")
+            raise TypeError(f"task {self.task.key!r} is a system task, without solver, dataset or scorers")
         return self.definition
 
     @property

@@ -142,7 +142,7 @@ def _choice_faults(scorer: ScorerSpec, beside: Collection[str]) -> Callable[[Row
             return Fault("choices", "cannot be read", INCOMPARABLE, str(error))
         if len(set(options)) < len(options):
             hint = "two answers have the same letter" if by_letter else INCOMPARABLE
-            return Fault("choices", "has a choice twice", hint, short(options))
+            return Fault("choices", "contains a choice twice", hint, short(options))
         truth = truths.text(row)
         if not isinstance(truth, str):
             return truth

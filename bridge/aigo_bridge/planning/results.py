@@ -58,7 +58,7 @@ def find_result(key: str, given: Mapping[str, Path], folders: Sequence[Path]) ->
     if key in given:
         if not is_file(given[key]):
             raise UsageError(
-                f"task result {key!r}: there is no file {str(given[key])!r}", code=Code.NOTHING_THERE
+                f"task result {key!r}: file {str(given[key])!r} does not exist", code=Code.NOTHING_THERE
             )
         return given[key]
     for folder in folders:
@@ -179,7 +179,7 @@ def stored_rows(definition: BenchmarkDefinition, document: Document[TaskSpec], l
         num_trials = max(num_trials, record.index + 1)
     if not samples:
         raise DatasetError(
-            "the result log has no samples, expected at least one", file=str(log), code=Code.NO_ROWS
+            "the result log does not contain samples, expected at least one", file=str(log), code=Code.NO_ROWS
         )
     reference = definition.dataset
     key = (None if reference is None else reference.key) or document.spec.key

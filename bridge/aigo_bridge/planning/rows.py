@@ -108,7 +108,7 @@ def planned_rows(
         files = ", ".join(str(_file(key, document, origin, around)) for key in keys)
         named = ", ".join(map(repr, keys))
         raise DatasetError(
-            f"dataset {named} has no rows, expected at least one", file=files, code=Code.NO_ROWS
+            f"dataset {named} is empty, expected at least one row", file=files, code=Code.NO_ROWS
         )
     return _planned(keys, name, rows, tags)
 
@@ -221,7 +221,9 @@ def _of_result(
     rows = result_rows(file, selection)
     if not rows.rows:
         raise DatasetError(
-            f"task result {key!r} has no samples, expected at least one", file=str(file), code=Code.NO_ROWS
+            f"task result {key!r} does not contain samples, expected at least one",
+            file=str(file),
+            code=Code.NO_ROWS,
         )
     return _planned([key], key, rows, dataset_tags(LogReader(file).frame().specification))
 
@@ -385,7 +387,7 @@ def _keys(
     if unknown and not around.several_tasks:
         quoted = ", ".join(map(repr, named))
         has = f"its dataset is {quoted}" if len(named) == 1 else f"its datasets are {quoted}"
-        raise UsageError(f"the task has no dataset {unknown[0]!r}; {has}", code=Code.SURPLUS_ARGUMENT)
+        raise UsageError(f"the task does not use dataset {unknown[0]!r}; {has}", code=Code.SURPLUS_ARGUMENT)
     return named
 
 

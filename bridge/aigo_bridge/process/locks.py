@@ -42,7 +42,7 @@ def lock(descriptor: int, *, wait: bool) -> None:
         OSError: the system has no locks.
     """
     if fcntl is None:
-        raise OSError(errno.ENOLCK, "this system has no locks that end with their process")
+        raise OSError(errno.ENOLCK, "this system does not support locks that end with their process")
     fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
 
 

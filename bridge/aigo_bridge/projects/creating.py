@@ -56,14 +56,14 @@ def _obstacles(folder: Path, name: str) -> list[Issue]:
     if os.path.lexists(path):
         return [
             Issue(
-                "exists already, and is not written over",
+                "already exists and is not overwritten",
                 file=str(path),
                 hint="choose another folder or name",
                 code=Code.ALREADY_THERE,
             )
         ]
     if not is_below(path, folder):
-        return [Issue("lies out of the folder, through a link", file=str(path), code=Code.OUTSIDE_ROOT)]
+        return [Issue("is outside the folder because of a link", file=str(path), code=Code.OUTSIDE_ROOT)]
     for place in path.parents:
         if place.exists():
             return (
@@ -72,7 +72,7 @@ def _obstacles(folder: Path, name: str) -> list[Issue]:
                 else [Issue("is not a folder", file=str(place), code=Code.UNUSABLE_OUTPUT)]
             )
         if os.path.lexists(place):
-            return [Issue("is a link to nothing", file=str(place), code=Code.UNUSABLE_OUTPUT)]
+            return [Issue("is a broken link", file=str(place), code=Code.UNUSABLE_OUTPUT)]
     return []
 
 

@@ -31,7 +31,7 @@ OLD_KEYS = {
 
 
 _NO_SOLVER = (
-    ("'evaluated_entity_type' is 'model', but the definition has no solver to call it"),
+    ("'evaluated_entity_type' is 'model', but the definition does not contain a solver to call it"),
     ("add a 'solver', or remove 'evaluated_entity_type' if the task should score a dataset"),
 )
 

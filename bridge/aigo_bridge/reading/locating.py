@@ -77,11 +77,11 @@ def find_task(name: str) -> Path:
         raise UsageError(f"no shipped task {name!r} ({hint})", code=Code.UNKNOWN_CHOICE)
     if is_folder(path):
         raise UsageError(
-            f"folder {name!r} has no {' and no '.join(TASK_FILES)}; name the task file",
+            f"folder {name!r} contains neither {' nor '.join(TASK_FILES)}; name the task file",
             code=Code.NOTHING_THERE,
         )
     raise UsageError(
-        f"there is no file {name!r}; `aigo-bridge list` shows the shipped tasks", code=Code.NOTHING_THERE
+        f"file {name!r} does not exist; `aigo-bridge list` shows the shipped tasks", code=Code.NOTHING_THERE
     )
 
 
@@ -122,7 +122,7 @@ def find_dataset(key: str, given: Mapping[str, str], task: Path, *, root: Path |
     if key in given:
         path = Path(given[key])
         if not is_file(path):
-            raise UsageError(f"dataset {key!r}: there is no file {given[key]!r}", code=Code.NOTHING_THERE)
+            raise UsageError(f"dataset {key!r}: file {given[key]!r} does not exist", code=Code.NOTHING_THERE)
         return path
     beside = neighbours_of(task, "datasets", root)
     hint = f"--dataset {key}=FILE"

@@ -350,7 +350,7 @@ def redaction(
     variables = os.environ if environment is None else environment
     values = environment_secrets(variables)
     if environment is None:
-        values = {**dict.fromkeys(KNOWN.values, "what this process was given as a secret"), **values}
+        values = {**dict.fromkeys(KNOWN.values, "secret that this process received"), **values}
     spelled: list[tuple[str, str]] = []
     # Replace longer values first, so that a value inside another one does not leave a remainder.
     for secret, name in sorted(values.items(), key=lambda item: -len(item[0])):

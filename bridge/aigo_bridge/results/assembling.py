@@ -164,7 +164,7 @@ def sample_stream(trials: Iterable[TrialRecord], tally: RunningTotals) -> Iterat
         try:
             sample = _sample(records, aggregated, exclusion)
         except Exception as error:  # noqa: BLE001  # must not affect other rows
-            fault = error_of("its evidence could not be put together", "dataset", error)
+            fault = error_of("its evidence could not be assembled", "dataset", error)
             sample = bare_sample(records[0].sample_id, fault)
             facts[-1] = record_facts([((fault,), ())])
             tally.first_errors.append(FirstError(records[0].sample_id, fault))
@@ -300,7 +300,7 @@ def _result_of(
         exclusions = {} if tally.stored is None else tally.stored.exclusions
         return aggregated, missing, exclusions.get(tally.num_rows, Exclusion())
     except Exception as error:  # noqa: BLE001  # must not affect other rows
-        fault = error_of("its scores could not be put together", "metric", error)
+        fault = error_of("its scores could not be assembled", "metric", error)
         return [], {}, Exclusion(errors=(fault,))
 
 

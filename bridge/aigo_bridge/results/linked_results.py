@@ -138,6 +138,6 @@ def _log_of(spec: Specification, file: Path, root: Path | None) -> tuple[Path | 
         hint = "copy the result log into that folder, or name the result log itself"
         return None, Issue(message, hint=hint, code=Code.OUTSIDE_ROOT)
     if not is_file(log):
-        message = f"there is no result log {str(log)!r}"
+        message = f"result log {str(log)!r} does not exist"
         return None, Issue(message, hint=hint, code=Code.MISSING_FILE)
     return log, None

@@ -55,7 +55,7 @@ def is_json_lines(path: Path, *, is_read: bool = False) -> bool:
     if name.endswith((".jsonl", ".json")):
         return name.endswith(".jsonl")
     if is_read and not is_present(path):
-        raise EvidenceError("there is no such file", file=str(path), code=Code.NOTHING_THERE)
+        raise EvidenceError("the file does not exist", file=str(path), code=Code.NOTHING_THERE)
     raise UsageError(
         f"found file name {path.name!r}, expected the extension `.json` or `.jsonl`, "
         "plus `.gz` or `.zst` for compressed files",
@@ -89,7 +89,7 @@ def open_for_reading(path: Path, root: Path | None = None) -> Iterator[BinaryIO]
     except LogTooLargeError as error:
         raise EvidenceError(str(error), file=str(path), code=error.code) from error
     except FileNotFoundError as error:
-        raise EvidenceError("there is no such file", file=str(path), code=Code.NOTHING_THERE) from error
+        raise EvidenceError("the file does not exist", file=str(path), code=Code.NOTHING_THERE) from error
     except (gzip.BadGzipFile, zlib.error, EOFError, zstandard.ZstdError) as error:
         hint = "the file is damaged, cut off, or not compressed in the way that its suffix says"
         raise EvidenceError(

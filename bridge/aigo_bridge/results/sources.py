@@ -119,7 +119,7 @@ def existing_results(
         found: list[ResultSource] = []
         for source in sources_of([location]):
             if source.path is None:
-                note(f"the evaluation has no result for {source.name!r}")
+                note(f"the result of {source.name!r} is missing from the evaluation")
                 continue
             require_result(source)
             found.append(source)
@@ -133,8 +133,8 @@ def existing_results(
 def require_result(source: ResultSource) -> None:
     """Raise `UsageError` if the file of a result does not exist."""
     if source.path is not None and not source.path.is_file():
-        named = "" if source.evaluation is None else f", which {source.path.with_name(EVALUATION)} names"
-        raise UsageError(f"there is no result log {str(source.path)!r}{named}", code=Code.NOTHING_THERE)
+        named = "" if source.evaluation is None else f", which {source.path.with_name(EVALUATION)} names,"
+        raise UsageError(f"result log {str(source.path)!r}{named} does not exist", code=Code.NOTHING_THERE)
 
 
 def one_result(location: str | os.PathLike[str]) -> ResultSource:
@@ -285,7 +285,7 @@ def _of_run_file(file: Path, root: Path | None) -> Iterator[ResultSource]:
     from aigo_bridge.results.linked_results import linked_evaluation
 
     if not file.is_file():
-        raise UsageError(f"{file}: there is no such file", code=Code.NOTHING_THERE)
+        raise UsageError(f"file {str(file)!r} does not exist", code=Code.NOTHING_THERE)
     evaluation = linked_evaluation(file, root)
     if evaluation is None:
         hint = "expected a run file with task_result_log_path in its task specifications"
@@ -316,7 +316,7 @@ def _of_evaluation(path: Path, root: Path | None) -> Iterator[ResultSource]:
         entries = list(summary["results"])
         results = [entry["result"] for entry in entries]
     except FileNotFoundError as error:
-        raise UsageError(f"{path}: there is no such file", code=Code.NOTHING_THERE) from error
+        raise UsageError(f"file {str(path)!r} does not exist", code=Code.NOTHING_THERE) from error
     except OSError as error:
         raise UsageError(
             f"{path}: cannot read: {error.strerror or error}", code=Code.UNREADABLE_LOG

@@ -22,8 +22,8 @@ NORMAL = frozenset({"stop", "tool_calls", "stop_sequence", "unknown"})
 _TEXTS = {
     "content_filter": "stopped by the content filter",
     "refusal": "refused",
-    "max_tokens": "cut at the token limit",
-    "model_length": "cut at the model's context length",
+    "max_tokens": "truncated at the token limit",
+    "model_length": "truncated at the model's context length",
 }
 _SCORING = frozenset({"scorers", "scorer"})
 
@@ -53,7 +53,7 @@ def stop_reason_of(trial: Any) -> str | None:
 
 def incomplete_texts(reasons: Mapping[str, int]) -> list[str]:
     """Return display texts about incomplete answers, such as `2 answers stopped by the content filter` and `1
-    cut at the token limit`.
+    truncated at the token limit`.
     """
     texts: list[str] = []
     for reason, number in sorted(reasons.items()):

@@ -78,7 +78,7 @@ def give_up_capabilities(readable: Iterable[str]) -> bool:
     _prctl(_PR_CAP_AMBIENT, _AMBIENT_CLEAR_ALL)
     _set_capabilities(power, power)
     if _capabilities() != (power, power, 0):
-        raise OSError(errno.EPERM, "are still there after they were given up", "capabilities")
+        raise OSError(errno.EPERM, "are still present after they were dropped", "capabilities")
     return power == 0
 
 

@@ -131,7 +131,7 @@ class CodeExec:
                 return json.loads(text)
             except ValueError as error:
                 raise SampleError(
-                    f"tests: the template gave no JSON: {error}",
+                    f"tests: the template returned invalid JSON: {error}",
                     stage="score",
                     hint="end it with `| tojson`",
                     kind="InvalidTests",
@@ -144,7 +144,7 @@ class CodeExec:
 def _compile(scorer: CodeExecScorer, context: RunContext) -> CodeExec:
     if context.code_runner is None:
         raise UnsupportedPlanError(
-            "code_exec: this engine has no sandbox for code that a model wrote", code=Code.ENGINE_GAP
+            "code_exec: this engine does not have a sandbox for code that a model wrote", code=Code.ENGINE_GAP
         )
     return CodeExec(scorer, context.code_runner)
 

@@ -59,7 +59,7 @@ class FunctionCallCoverage:
     async def __call__(self, sample: Sample, output: SolverOutput | None, models: Models) -> Score:
         if not isinstance(output, SolverTrace):
             raise SampleError(
-                "there is no trace with function calls",
+                "the solver output is not a trace with function calls",
                 stage="score",
                 hint="let the solver use message_format open_responses",
                 kind="MissingTrace",

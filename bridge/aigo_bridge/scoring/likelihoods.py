@@ -217,8 +217,8 @@ def _stored(raw: Mapping[str, Any]) -> Likelihood:
     text, value, count = raw["continuation"], raw.get("log_likelihood"), raw.get("num_tokens")
     if not _is_number(value) or not math.isfinite(value) or not _is_number(count) or count < 1:
         raise SampleError(
-            f"the log-likelihood of {text!r} is stored as {value!r} over {count!r} tokens, which compares"
-            " with nothing",
+            f"the log-likelihood of {text!r} is stored as {value!r} over {count!r} tokens, which cannot"
+            " be compared",
             stage="score",
             kind="InvalidLikelihood",
         )

@@ -67,9 +67,8 @@ def last_call(output: SolverOutput) -> tuple[Any, Any]:
     """
     if isinstance(output, _GROUPS):
         raise SampleError(
-            f"the solver gave a group of {plural(len(output.solver_outputs), 'answer')}, and the"
-            " snippet takes a"
-            " single one",
+            f"the solver returned a group of {plural(len(output.solver_outputs), 'answer')}, and the"
+            " snippet accepts a single answer",
             stage="score",
             hint="write compute_scores(sample, solver_output), and pick from solver_output.solver_outputs",
             kind="MissingValue",
@@ -118,18 +117,18 @@ def answer_text(output: SolverOutput | None) -> str:
     if isinstance(output, _GROUPS):
         count = len(output.solver_outputs)
         raise SampleError(
-            f"the solver gave a group of {plural(count, 'answer')}, and no single one to compare",
+            f"the solver returned a group of {plural(count, 'answer')}, expected a single answer to compare",
             stage="score",
-            hint="give the scorer a `value` that picks one, or use a python scorer",
+            hint="set a `value` of the scorer that picks one, or use a python scorer",
             kind="MissingValue",
         )
     answer = output.output if output is not None else None
     if isinstance(answer, ChatCompletionModelOutput | RAGCompletionOutput) and answer.choices:
         return answer.choices[0].message.content
     raise SampleError(
-        "there is no chat completion to compare",
+        "the solver output does not contain a chat completion to compare",
         stage="score",
-        hint="give the scorer a `value`, e.g. '{{ sample.answer }}'",
+        hint="set a `value` of the scorer, e.g. '{{ sample.answer }}'",
         kind="MissingValue",
     )
 

@@ -193,7 +193,7 @@ class Channel(WorkerProcess):
             ) from error
         except LineError as error:
             raise SnippetError(
-                f"{label}: wrote something else than its answer into the pipe for answers",
+                f"{label}: wrote other data than its answer into the pipe for answers",
                 code=Code.FAILED_SNIPPET,
             ) from error
         except (OSError, EOFError, ValueError) as error:

@@ -181,7 +181,7 @@ def read_line(text: bytes) -> Line:
             return Question(_number(call), _number(number), name, args, kwargs)
         case ["drop", call, number]:
             return Drop(_number(call), _number(number))
-    raise LineError("no line of a worker")
+    raise LineError("not a line of a worker")
 
 
 def _json(text: bytes) -> Any:
@@ -193,11 +193,11 @@ def _json(text: bytes) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise LineError("no JSON that can be read") from error
+        raise LineError("not readable JSON") from error
 
 
 def _number(value: object) -> int:
     """Return an integer; refuse `1e999`, `true`, `1.0` and numbers with a thousand digits."""
     if type(value) is not int or not 0 <= value < LARGEST_NUMBER:
-        raise LineError("no number of a call")
+        raise LineError("not a call number")
     return value

@@ -429,7 +429,7 @@ def _described(error: BaseException, place: SnippetCode, *, with_code: bool) -> 
         message = str(error)[:MAX_MESSAGE]
     # The `__str__` method of an author's exception may raise an error.
     except Exception as another:  # noqa: BLE001
-        message = f"its message cannot be had ({type(another).__name__})"
+        message = f"its message is not available ({type(another).__name__})"
     text = f"{type(error).__name__}: {message}" if message else type(error).__name__
     if isinstance(error, SyntaxError) and error.filename == place.file:
         return f"SyntaxError: {error.msg} ({place.line(error.lineno)})"

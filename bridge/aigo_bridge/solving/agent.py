@@ -36,7 +36,8 @@ class AgentRun:
     async def __call__(self, sample: Mapping[str, Any], model: Model, models: Models) -> SolverTrace:
         if self._runner is None:
             raise UnsupportedPlanError(
-                "agent_solver: this engine has no sandbox for the tools of agents", code=Code.ENGINE_GAP
+                "agent_solver: this engine does not have a sandbox for the tools of agents",
+                code=Code.ENGINE_GAP,
             )
         spec = self._spec
         task = AgentTask(
@@ -86,7 +87,7 @@ def _json(template: SampleTemplate, sample: Mapping[str, Any], field: str) -> An
         return json.loads(text)
     except ValueError as error:
         raise SampleError(
-            f"{field}: the template gave no JSON: {error}",
+            f"{field}: the template returned invalid JSON: {error}",
             stage="solver",
             hint="end it with `| tojson`",
             kind="InvalidFiles",

@@ -123,7 +123,7 @@ def misread_item(data: Any, items: Sequence[TraceItem]) -> str | None:
     for index, (raw, item) in enumerate(zip(data, items, strict=True)):
         custom = isinstance(item, CustomTaskInputMessage | CustomTaskOutputMessage)
         if custom and isinstance(raw, dict) and "type" not in raw:
-            return f"items.{index}: has no type, and is not a message with a list of content parts"
+            return f"items.{index}: 'type' is missing, and this is not a message with a list of content parts"
     return None
 
 
@@ -208,8 +208,8 @@ def body_from_template(template: SampleTemplate, sample: Mapping[str, Any]) -> A
     except json.JSONDecodeError as error:
         shown = text.split("\n")[error.lineno - 1].strip()[:120]
         raise SampleError(
-            f"the input template did not give JSON: {error.msg} at line {error.lineno}, column {error.colno}"
-            f" ({shown!r})",
+            f"the input template did not return JSON: {error.msg} at line {error.lineno}, column"
+            f" {error.colno} ({shown!r})",
             stage="solver",
             hint=(
                 "write {{ sample.x | tojson }} without quotes around it, so that quotes and newlines are"
@@ -219,7 +219,7 @@ def body_from_template(template: SampleTemplate, sample: Mapping[str, Any]) -> A
         ) from error
     except (ValueError, RecursionError) as error:  # Numbers with too many digits, and deeply nested lists.
         raise SampleError(
-            f"the input template gave JSON that cannot be read: {error}",
+            f"the input template returned JSON that cannot be read: {error}",
             stage="solver",
             kind="InvalidModelInput",
         ) from error
@@ -259,7 +259,7 @@ def request_from_body(body: Any, *, source: str = "the input template") -> Model
         problem = error.errors()[0]
         where = ".".join(str(part) for part in problem["loc"])
         raise SampleError(
-            f"{source} did not give chat messages: {where}: {problem['msg']}",
+            f"{source} did not return chat messages: {where}: {problem['msg']}",
             stage="solver",
             kind="InvalidModelInput",
         ) from error

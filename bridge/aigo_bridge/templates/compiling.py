@@ -52,9 +52,7 @@ _OTHER_TEMPLATES = (nodes.Block, nodes.Extends, nodes.Include, nodes.Import, nod
 def parse(source: str, environment: SampleEnvironment) -> tuple[nodes.Template, Reads]:
     """Return the syntax tree of a text and the names that it reads; raise `TemplateError` if invalid."""
     if len(source) > LONGEST_SOURCE:
-        raise _too_costly(
-            f"a template of {len(source):,} characters; the longest allowed is {LONGEST_SOURCE:,}"
-        )
+        raise _too_costly(f"the template has {len(source):,} characters, expected at most {LONGEST_SOURCE:,}")
     try:
         tree = _bounded_tree(source, environment)
         return tree, reads_of(tree, frozenset(environment.globals))

@@ -106,7 +106,9 @@ class _Binding:
         root, dotted_name = match[1], match[2]
         values = self.roots[root]
         if values is None:
-            self._report(match, text, path, f"`{root}.{dotted_name}` is used where no secrets are available")
+            self._report(
+                match, text, path, f"`{root}.{dotted_name}` cannot be used here: secrets are not available"
+            )
             return ""
         if dotted_name in values:
             return values[dotted_name]

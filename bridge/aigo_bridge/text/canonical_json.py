@@ -153,4 +153,4 @@ def _number(value: float, place: str) -> str:
 
 def _unfit(place: str, problem: str) -> ValueError:
     where = f" (at {place})" if place else ""
-    return ValueError(f"{problem}, so the value has no canonical JSON{where}")
+    return ValueError(f"{problem}, so canonical JSON cannot represent the value{where}")

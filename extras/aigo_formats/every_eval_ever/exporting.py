@@ -90,7 +90,7 @@ def export_result(result: Path, out: Path, *, force: bool) -> ExportedResult:
     numbers = list(_numbers(log, loss))
     if not numbers:
         raise EvidenceError(
-            f"{str(result)!r} has no metric, and Every Eval Ever needs at least one number",
+            f"{str(result)!r} does not contain a metric, and Every Eval Ever needs at least one number",
             code=Code.UNFIT_RESULT,
         )
     identifier = _identifier(result)

@@ -167,7 +167,7 @@ def _import_pair(
     names = list(dict.fromkeys([*(number.evaluation for number in record.numbers), *index]))
     if not names:
         yield nothing_imported(
-            pair.location, damage[:1] or [Damage(pair.location, None, "the record has no evaluation")]
+            pair.location, damage[:1] or [Damage(pair.location, None, "the record contains no evaluation")]
         )
     stem = re.sub(r".*[/\\]", "", pair.location).removesuffix(_INSTANCES).removesuffix(".json")
     for name in names:
@@ -206,7 +206,7 @@ def _index(
                     damage.append(Damage(where, start, str(error)))
                     continue
                 if "sample_id" not in instance:
-                    damage.append(Damage(where, start, "not an instance: it has no 'sample_id'"))
+                    damage.append(Damage(where, start, "not an instance: lacks 'sample_id'"))
                     continue
                 identifier = instance.get("evaluation_result_id")
                 linked = evaluations.get(identifier) if isinstance(identifier, str) else None

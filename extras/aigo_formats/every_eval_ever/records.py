@@ -117,7 +117,7 @@ def read_record(location: str, bounds: Bounds, redaction: Redactor, *, redact: b
         raise EvidenceError(f"no JSON: {error}", code=Code.NOT_A_LOG) from error
     if not isinstance(content, dict) or not isinstance(content.get("evaluation_results"), list):
         raise EvidenceError(
-            "there is no list 'evaluation_results', so it is not an Every Eval Ever file", code=Code.NOT_A_LOG
+            "found no list 'evaluation_results', so it is not an Every Eval Ever file", code=Code.NOT_A_LOG
         )
     if without_depths(content):
         raise EvidenceError(f"nested more than {DEEPEST} levels deep", code=Code.NOT_A_LOG)

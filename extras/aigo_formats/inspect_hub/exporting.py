@@ -225,7 +225,7 @@ def _scorer_problem(scorer: Any) -> str | None:
     if getattr(scorer, "method", None) == "loglikelihood":
         return "Inspect's models do not return log-likelihoods of given texts"
     if scorer.type not in ("string_equals", "string_equals_mcqa"):
-        return "no scorer that an eval.yaml may use returns the same scores"
+        return "no scorer of an eval.yaml returns the same scores"
     value = getattr(scorer, "value", None)
     methods = answer_methods(value)
     if methods is None or (scorer.type, methods) not in _PATTERNS:
@@ -299,7 +299,7 @@ def _settings(request: ModelRequest) -> Json:
     for name, value in request.options.items():
         if name not in _SETTINGS:
             raise SampleError(
-                f"Inspect's 'generate' has no {name!r}", stage="solver", kind="UnsupportedContent"
+                f"'generate': unknown argument {name!r}", stage="solver", kind="UnsupportedContent"
             )
         settings[_SETTINGS[name]] = [value] if name == "stop" and isinstance(value, str) else value
     return settings

@@ -113,7 +113,7 @@ def _take(parts: ConvertedParts, talk: PromptMessages, solver: Json, columns: Js
         parameters = {key: value for key, value in arguments.items() if key != "template"}
         if name == "chain_of_thought":
             if parameters:
-                parts.refuse((*at, "args"), f"Inspect's 'chain_of_thought' has no {min(parameters)!r}")
+                parts.refuse((*at, "args"), f"'chain_of_thought': unknown argument {min(parameters)!r}")
             parameters, metadata = {}, frozenset()
         if name in ("prompt_template", "chain_of_thought"):
             user = next(message for message in reversed(talk.messages) if message["role"] == "user")
@@ -140,7 +140,7 @@ def _choose(parts: ConvertedParts, talk: PromptMessages, arguments: Json, column
             "choices are shuffled differently in each run; here they keep their order",
         )
     if unknown := sorted(arguments.keys() - {"template", "cot", "multiple_correct", "max_tokens", "shuffle"}):
-        parts.refuse((*at, "args", unknown[0]), f"Inspect's 'multiple_choice' has no {unknown[0]!r}")
+        parts.refuse((*at, "args", unknown[0]), f"'multiple_choice': unknown argument {unknown[0]!r}")
     if "choices" not in columns:
         parts.refuse(at, "'multiple_choice' needs 'choices' in 'field_spec'")
         return

@@ -109,9 +109,7 @@ def scorers_of(parts: ConvertedParts, task: Json, path: KeyPath) -> list[Json]:
     for number, scorer in enumerate(task["scorers"]):
         name, at = scorer["name"], (*path, "scorers", number)
         if name in JUDGES:
-            reason = (
-                "calls a judge with Inspect's own prompts and grades, which differ from those of AI GO judges"
-            )
+            reason = "calls a judge with Inspect's own prompts and grades, which differ from AI GO's judges"
             parts.lose(at, f"scorer {name!r} {reason}; its metric is left out")
             continue
         if not _takes(parts, task, scorer, at):

@@ -102,7 +102,7 @@ def import_run(
     tasks = _tasks(run, header)
     if not tasks:
         yield nothing_imported(
-            run.location, damage or [Damage(run.location, None, "the results have no task")]
+            run.location, damage or [Damage(run.location, None, "the results do not contain a task")]
         )
     for task, samples in tasks:
         # Secrets in the results file count as found in every task's part of it.

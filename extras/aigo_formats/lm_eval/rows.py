@@ -128,7 +128,7 @@ class SamplesFile:
             self._damaged(Damage(where, start, str(error)))
             return None
         if "doc_id" not in row:
-            self._damaged(Damage(where, start, "not an lm-evaluation-harness sample: it has no 'doc_id'"))
+            self._damaged(Damage(where, start, "not an lm-evaluation-harness sample: 'doc_id' is missing"))
             return None
         return row
 
@@ -149,7 +149,7 @@ class SamplesFile:
         for number, row in enumerate(content if isinstance(content, list) else []):
             where = f"{self._location}: sample {number}"
             if not isinstance(row, dict) or "doc_id" not in row:
-                self._tell(Damage(where, None, "not an lm-evaluation-harness sample: it has no 'doc_id'"))
+                self._tell(Damage(where, None, "not an lm-evaluation-harness sample: 'doc_id' is missing"))
             elif without_depths(row):
                 self._tell(Damage(where, None, "nested too deeply"))
             else:

@@ -99,7 +99,7 @@ class HarnessMapper:
                 }
             )
         if not scores and self.scores.expected:
-            message = "the samples file has no score for the document"
+            message = "the samples file lacks a score for the document"
             for trial in trials:
                 trial["errors"] = [{"error_type": "UnscoredDocument", "message": message}]
             self.totals.failed += 1
@@ -285,7 +285,7 @@ class HarnessScores:
         metadata: Json = {}
         if value is None:
             self._loss.changed["score without a value: written as null, marked as unscored"] += 1
-            metadata |= {"unscored": True, "reason": "the samples file has no value for this metric"}
+            metadata |= {"unscored": True, "reason": "the samples file lacks a value for this metric"}
         if isinstance(value, (list, dict)):
             metadata["corpus_level"] = True
         text, count = without_non_finite(value)

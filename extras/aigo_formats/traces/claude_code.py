@@ -78,7 +78,8 @@ def find_sessions(location: Path) -> list[SessionFiles]:
     sessions = [path for path in files if not _is_agent(path, location)]
     if not sessions:
         raise EvidenceError(
-            f"{str(location)!r} has no transcripts of Claude Code (<session id>.jsonl)", code=Code.NO_LOGS
+            f"{str(location)!r} contains no transcripts of Claude Code (<session id>.jsonl)",
+            code=Code.NO_LOGS,
         )
     by_session = _by_session(
         path for path in files if path.name.startswith("agent-") and not _is_inside(path, location)
@@ -158,7 +159,7 @@ def _records(file: Path, reading: ReadContext) -> Iterator[TranscriptLine]:
         record = record_of(line.value, line.number)
         if record is None:
             reading.damaged(
-                file, f"line {line.number}: it has no 'type', which every line of a transcript needs"
+                file, f"line {line.number}: 'type' is missing, which every line of a transcript needs"
             )
         elif isinstance(problem := record.problem, str):
             reading.damaged(file, f"line {line.number}: {problem}")
@@ -245,7 +246,7 @@ class _Session:
             time = record.time
             if time is not None and latest is not None and time < latest:
                 # The order of the conversation counts. Clocks can change, and lines can be written late.
-                self.reading.loss.changed["time before that of the previous line: replaced by that time"] += 1
+                self.reading.loss.changed["time before the previous line: replaced by its time"] += 1
                 time = latest
             latest = time if time is not None else latest
             for event in self._events_of(record):

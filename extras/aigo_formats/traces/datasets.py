@@ -84,7 +84,7 @@ def _wanted(source: TraceSource) -> TraceQuery:
             for name in ("filter", "dataset"):
                 if getattr(source, name) is not None:
                     raise DatasetError(
-                        f"{name!r} is a query of the service, and files do not support it",
+                        f"{name!r} is a query of the service, which files do not support",
                         code=Code.WRONG_TRACE_SOURCE,
                     )
             return TraceQuery(

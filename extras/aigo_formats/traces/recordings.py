@@ -35,7 +35,7 @@ def files_at(location: Path, suffixes: tuple[str, ...] = SUFFIXES) -> list[Path]
     files = sorted(path for path in location.rglob("*") if path.suffix.lower() in suffixes and path.is_file())
     if not files:
         raise EvidenceError(
-            f"{str(location)!r} has no trace files ({', '.join(suffixes)})", code=Code.NO_LOGS
+            f"{str(location)!r} contains no trace files ({', '.join(suffixes)})", code=Code.NO_LOGS
         )
     return files
 
@@ -82,7 +82,7 @@ def span_of(raw: RawSpan, reading: ReadContext) -> Span:
     if openinference.is_openinference(raw) or not genai.is_genai(raw):
         if openinference.is_openinference(raw):
             return openinference.span_of(raw, reading.loss)
-        reading.loss.kept["span that follows no convention for models"] += 1
+        reading.loss.kept["span without a known convention for models"] += 1
     return genai.span_of(raw, reading.loss)
 
 

@@ -156,7 +156,7 @@ class TraceQuery:
         time = nanoseconds(about.get("created_at"))
         if time is None:
             raise EvidenceError(
-                f"the trace {about['trace_id']!r} has no time to compare with 'from_time' and 'to_time'",
+                f"trace {about['trace_id']!r}: its time is missing, which 'from_time' and 'to_time' need",
                 code=Code.DAMAGED_LOG,
             )
         return not (

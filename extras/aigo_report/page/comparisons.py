@@ -139,7 +139,12 @@ def _divergences(comparison: Comparison) -> Html:
     shown = table("What else differs", ("field", "about", "base", "new"), rows)
     more = len(differing) - MOST_DIVERGENCES
     return joined(
-        (shown, note(f"{more} more differ; the comparison as JSON has all.") if more > 0 else NOTHING)
+        (
+            shown,
+            note(f"{more} more differences; the JSON comparison contains all of them.")
+            if more > 0
+            else NOTHING,
+        )
     )
 
 
@@ -162,7 +167,7 @@ def _pairs(comparison: Comparison) -> Html:
         for lost in pairing.lost
     )
     lost = table("Samples without a partner", ("reason", "#samples", "ids"), rows)
-    hint = note(f"{pairing.num_changed} have the same id and another row: --by-id pairs them by their ids.")
+    hint = note(f"{pairing.num_changed} have the same id but another row; --by-id pairs them by id.")
     return joined((counted, lost, hint if pairing.num_changed else NOTHING))
 
 
@@ -322,7 +327,7 @@ def _ranking(ranking: Ranking) -> Iterator[Html]:
         for name in names
     )
     columns = ("result", "#value", "#rank", *(f"#over {letters[name]}" for name in names))
-    yield table(f"{ranking.label}: ranks, 1 is the highest number", columns, rows)
+    yield table(f"{ranking.label}: ranks; 1 is the highest value", columns, rows)
     pairs = [pair if pair in ranking.cells else pair[::-1] for pair in combinations(names, 2)]
     yield table(
         f"{ranking.label}: every pair",
@@ -375,7 +380,7 @@ def _explanations(comparisons: Sequence[Comparison]) -> Html:
 
 def _columns(level: str) -> tuple[tuple[str, Any], ...]:
     return (
-        ("difference", "New minus base, on the samples that both results have in this number."),
+        ("difference", "New minus base, on the samples that both results have for this metric."),
         (
             f"{level} interval",
             (
@@ -383,10 +388,10 @@ def _columns(level: str) -> tuple[tuple[str, Any], ...]:
                 "samples. The dashed line marks no difference. Each row has its own scale."
             ),
         ),
-        ("p", "How often two equal ones would differ like this."),
+        ("p", "Probability of such a difference if the results are equal."),
         (
             "p (Holm)",
-            "The same in any of all the numbers that were compared together. Breakdowns are not in it.",
+            "The same probability, corrected for all metrics compared together, without breakdowns.",
         ),
         (
             "effect",
@@ -395,7 +400,10 @@ def _columns(level: str) -> tuple[tuple[str, Any], ...]:
                 f"{ABSENT}: not known."
             ),
         ),
-        ("rank", "One or the other, jointly with 95 % confidence; a star: the corrected p is at most 0.05."),
+        (
+            "rank",
+            "Range of possible ranks with joint 95 % confidence. A star: the corrected p is at most 0.05.",
+        ),
     )
 
 

@@ -160,7 +160,7 @@ def _estimates(columns: ResultColumns) -> dict[tuple[str | None, str, str], Metr
 
 def _estimate(metric: MetricEstimate | None) -> Json:
     if metric is None:
-        return {"no_interval": "the samples are not as evidence has them"}
+        return {"no_interval": "the samples do not have the form of evidence"}
     estimate, bounds = metric.estimate, metric.bounds
     counts = metric.denominator
     row: Json = (

@@ -87,7 +87,7 @@ def read_result(
         verify: function that verifies the result; `None` to skip verification.
     """
     if source.path is None:
-        return broken_summary(source, ["the evaluation has no result for it"])
+        return broken_summary(source, ["its result is missing from the evaluation"])
     packing = _Packing(blocks, f"r{number}")
     reader = LogReader(source.path, root=source.root)
     totals, metrics = ResultTotals(), MetricReader()

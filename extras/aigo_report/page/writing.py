@@ -64,7 +64,7 @@ def write_report(
         if all("counts" not in result for result in results) and all(
             source.entry is None for source in sources
         ):
-            hint = "hint: result logs are what `aigo-bridge run` and `aigo-bridge import` write"
+            hint = "hint: `aigo-bridge run` and `aigo-bridge import` write result logs"
             raise UsageError("\n".join([*problems, hint]), code=Code.NOT_A_RESULT)
         summary = summary_of(sources, results)
         summary["comparisons"] = _comparisons(sources, results, blocks)

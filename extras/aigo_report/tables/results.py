@@ -52,7 +52,7 @@ class ResultTable:
             EvidenceError: a result cannot be read or is damaged.
         """
         schema = self.arrow_schema()
-        arrow = package("pyarrow", "a table of Arrow", "parquet")
+        arrow = package("pyarrow", "an Arrow table", "parquet")
         for rows in batched(self):
             yield arrow.RecordBatch.from_pylist(rows, schema=schema)
 
@@ -62,7 +62,7 @@ class ResultTable:
         Raises:
             UsageError: pyarrow is not installed.
         """
-        arrow = package("pyarrow", "a table of Arrow", "parquet")
+        arrow = package("pyarrow", "an Arrow table", "parquet")
         return arrow.RecordBatchReader.from_batches(self.arrow_schema(), self.batches())
 
     def arrow_schema(self) -> Any:
@@ -71,7 +71,7 @@ class ResultTable:
         Raises:
             UsageError: pyarrow is not installed.
         """
-        arrow = package("pyarrow", "a table of Arrow", "parquet")
+        arrow = package("pyarrow", "an Arrow table", "parquet")
         kinds = {"bool": "bool_"}
         fields = [
             (column.name, getattr(arrow, kinds.get(column.kind, column.kind.replace("double", "float64")))())
@@ -95,8 +95,8 @@ class ResultTable:
             UsageError: pandas or pyarrow is not installed.
             EvidenceError: a result cannot be read or is damaged.
         """
-        frames = package("pandas", "a data frame of pandas")
-        arrow = package("pyarrow", "a data frame of pandas", "parquet")
+        frames = package("pandas", "a pandas data frame")
+        arrow = package("pyarrow", "a pandas data frame", "parquet")
         kinds = {
             arrow.int32(): frames.Int32Dtype(),
             arrow.int64(): frames.Int64Dtype(),
@@ -111,7 +111,7 @@ class ResultTable:
             UsageError: polars or pyarrow is not installed.
             EvidenceError: a result cannot be read or is damaged.
         """
-        frames = package("polars", "a data frame of polars")
+        frames = package("polars", "a polars data frame")
         return frames.from_arrow(self.to_arrow())
 
     def __repr__(self) -> str:

@@ -58,10 +58,10 @@ class Guard:
         """Return why a request is refused, independent of its path; `None` if it is accepted."""
         hosts = headers.get_all("Host") or []
         if len(hosts) != 1 or hosts[0].strip().lower() not in self.hosts:
-            return "this server answers to 127.0.0.1 alone"
+            return "this server only accepts requests to 127.0.0.1"
         for origin in headers.get_all("Origin") or []:
             if origin.strip().lower() not in self.origins:
-                return "this server only answers its own pages"
+                return "this server only accepts requests from its own pages"
         return None
 
     def from_elsewhere(self, headers: Message) -> bool:

@@ -36,7 +36,7 @@ RETRIED = 10.0
 """Seconds before an unreadable item is read again."""
 _LISTED = 0.5
 """Seconds to reuse a folder scan."""
-_ENDED = "the process that read it was ended: the file changed under it, or memory ran out"
+_ENDED = "the process that read it was ended: the file changed during reading, or memory ran out"
 
 
 class Preparation:

@@ -232,7 +232,7 @@ def compared(base: Path, new: Path, root: Path) -> bytes:
     for _ in range(_TRIES):
         stamps = {path: stamp_at(path) for path in (base, new)}
         if None in stamps.values():
-            raise UsageError("a result is gone", code=Code.NOTHING_THERE)
+            raise UsageError("a result no longer exists", code=Code.NOTHING_THERE)
         content = comparison_content(compare(read_columns(base), read_columns(new)))
         if not _changed(stamps):
             return redact_json(orjson.dumps(content))

@@ -119,7 +119,7 @@ class ViewServer(ThreadingHTTPServer):
             super().__init__((HOST, port), _Handler)
         except (OSError, OverflowError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
-            hint = "--port 0 takes any that is free"
+            hint = "--port 0 uses any free port"
             raise UsageError(
                 f"port {port} cannot be used: {reason} ({hint})", code=Code.PORT_IN_USE
             ) from error
@@ -198,7 +198,7 @@ class ViewServer(ThreadingHTTPServer):
             return self._block(match["entry"], int(match["number"]), match["block"])
         if match := _DATA_COMPARISON.fullmatch(path):
             return self._comparison(match["base"], match["new"])
-        return _text(HTTPStatus.NOT_FOUND, "there is no such page")
+        return _text(HTTPStatus.NOT_FOUND, "unknown page")
 
     def _folder(self) -> HttpResponse:
         listing = self.library.listing()
@@ -251,12 +251,12 @@ class ViewServer(ThreadingHTTPServer):
     def _block(self, name: str, number: int, block: str) -> HttpResponse:
         prepared = self.library.prepared(name, number)
         if prepared is None:
-            return _text(HTTPStatus.GONE, "there is something newer")
+            return _text(HTTPStatus.GONE, "a newer version exists")
         if prepared.run is None and not prepared.is_current:
             return _text(HTTPStatus.GONE, "the file has changed")
         place = prepared.blocks.get(block)
         if place is None:
-            return _text(HTTPStatus.NOT_FOUND, "there is no such block")
+            return _text(HTTPStatus.NOT_FOUND, "unknown block")
         return HttpResponse(
             HTTPStatus.OK,
             "application/json",
@@ -347,7 +347,7 @@ def _busy() -> HttpResponse:
 
 
 def _gone() -> HttpResponse:
-    return _json({"problem": "it is not in the folder any more"}, HTTPStatus.NOT_FOUND)
+    return _json({"problem": "it is no longer in the folder"}, HTTPStatus.NOT_FOUND)
 
 
 def _shown(name: str) -> str:
@@ -393,7 +393,7 @@ class _Handler(BaseHTTPRequestHandler):
         guard = self.server.guard
         if self.headers.get("Content-Length", "0").strip() != "0" or "Transfer-Encoding" in self.headers:
             self.close_connection = True
-            return _text(HTTPStatus.BAD_REQUEST, "a request has no body here")
+            return _text(HTTPStatus.BAD_REQUEST, "the request must not have a body")
         reason = guard.refusal(self.headers)
         if reason is not None:
             return _text(HTTPStatus.FORBIDDEN, reason)
@@ -406,7 +406,7 @@ class _Handler(BaseHTTPRequestHandler):
             return _text(HTTPStatus.FORBIDDEN, "open the address that `aigo-bridge view` printed")
         self.server.admit(self.connection)
         if guard.from_elsewhere(self.headers):
-            return _text(HTTPStatus.FORBIDDEN, "this server only answers its own pages")
+            return _text(HTTPStatus.FORBIDDEN, "this server only accepts requests from its own pages")
         return self.server.answer(path.removeprefix(prefix), self.headers)
 
     def _welcome(self) -> HttpResponse:
@@ -436,7 +436,7 @@ class _Handler(BaseHTTPRequestHandler):
                     if file is not None:
                         self._send_range(file, start, answer.length)
         except FileNotFoundError:
-            self._send(_text(HTTPStatus.GONE, "there is something newer"))
+            self._send(_text(HTTPStatus.GONE, "a newer version exists"))
 
     def _send_range(self, file: int, start: int, length: int) -> None:
         end = start + length

@@ -96,6 +96,6 @@ class HandingOut(Generic[T]):
         if self._losses[piece] > MOST_LOSSES:
             raise EngineError(
                 f"shard {piece} ended {MOST_LOSSES + 1} workers ({type(error).__name__}), "
-                "perhaps by memory; use --piece-rows N for smaller shards",
+                "perhaps because memory ran out; use --piece-rows N for smaller shards",
                 code=Code.FAILED_ENGINE,
             )

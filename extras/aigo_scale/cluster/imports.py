@@ -139,7 +139,7 @@ class _Calls:
                 self.note("a worker was lost; another worker continues its import")
                 queue.appendleft(number)
             else:
-                ready[number] = MemoryError("each worker that took it was lost")
+                ready[number] = MemoryError("each worker that received it was lost")
             return
         self.idle.append(worker)
         if problem is not None:

@@ -42,8 +42,8 @@ def connected(address: str | None, workers: int | None) -> Iterator[Any]:
     ray = package("ray", "--on ray (extra 'ray')", "ray")
     if address is not None and address.startswith("ray://"):
         raise UsageError(
-            f"--ray-address: found {address!r}, expected HOST:PORT or auto: the command runs on a node of the"
-            " cluster, whose end the cluster notices",
+            f"--ray-address: found {address!r}, expected HOST:PORT or auto. Run the command on a node of the"
+            " cluster, so that the cluster notices its end",
             code=Code.WRONG_OPTION,
         )
     heard = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}

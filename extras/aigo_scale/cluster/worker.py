@@ -91,7 +91,7 @@ class ShardWorker:
         digests = tuple(plan.digest for one in evaluations for entry in one.entries for plan in entry.plans)
         if digests != work.digests:
             self._problem = (
-                f"this worker finds another task, or other data, below {work.cwd!r} than the driver: all"
+                f"this worker finds another task or other data in {work.cwd!r} than the driver: all"
                 " nodes need the same files, in a shared folder"
             )
 

@@ -116,7 +116,7 @@ def lake_of(locations: Sequence[str | os.PathLike[str]]) -> LakeTables | None:
     if not any(found):
         return None
     if len(found) > 1:
-        raise UsageError("name a single lake, or results, but not both", code=Code.OPTIONS_APART)
+        raise UsageError("name a single lake or results, not both", code=Code.OPTIONS_APART)
     (one,) = found
     assert one is not None
     return LakeTables(*one)

@@ -420,6 +420,6 @@ def _delete(files: LakeFiles, table: str, keys: Sequence[str]) -> None:
 
 def _busy(files: LakeFiles) -> UsageError:
     return UsageError(
-        f"{files}: other processes change the lake without a break; run the command again, no log is lost",
+        f"{files}: other processes change the lake continuously; run the command again (no log was lost)",
         code=Code.PLACE_IN_USE,
     )

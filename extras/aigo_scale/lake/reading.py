@@ -65,7 +65,7 @@ class LakeReader:
         if not results:
             where = self.selection.path
             raise UsageError(
-                f"{self.files}{where}: the lake has no result"
+                f"{self.files}{where}: the lake does not contain a result"
                 + (" there (`lake list` names the partitions)" if where else ""),
                 code=Code.NOTHING_THERE,
             )

@@ -114,7 +114,7 @@ def _import(lake: LakeTarget, piece: LogCandidate, path: Path, options: ImportOp
     if kind is None:
         code = ExitCode.WRONG_USE if piece.named else ExitCode.DONE
         return LogImport(
-            ImportReport(piece.name, status=NO_LOG, exit_code=code, reason="no log that is known")
+            ImportReport(piece.name, status=NO_LOG, exit_code=code, reason="not a known kind of log")
         )
     engine, importer = kind
     begun = _stamp(path, importer)
@@ -129,7 +129,8 @@ def _import(lake: LakeTarget, piece: LogCandidate, path: Path, options: ImportOp
             return LogImport(replace(report, log=piece.name, output=None, loss_file=None))
         if _stamp(path, importer) != begun:
             raise EvidenceError(
-                "the log was changed while it was read: it is imported the next time", code=Code.CHANGED_SINCE
+                "the log was changed while it was read: it will be imported next time",
+                code=Code.CHANGED_SINCE,
             )
         run_id = run_id_of(engine, path, digest)
         name = options.redaction().text(piece.name)
@@ -193,7 +194,7 @@ def kind_of(piece: LogCandidate, path: Path) -> tuple[str, LogImporter | None] |
             continue
         if is_address(piece.location) and len(importer.parts(str(path))) > 1:
             raise UsageError(
-                "a log of several files is imported from a folder of this machine: copy it here",
+                "a log of several files can only be imported from a local folder: copy it to this machine",
                 code=Code.WRONG_ADDRESS,
             )
         return engine, importer

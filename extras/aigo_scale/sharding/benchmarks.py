@@ -156,8 +156,8 @@ def _logs(shards: Shards, parts: Sequence[BenchmarkPart]) -> list[PartLogs]:
             problems.append(
                 Issue(
                     f"{part.name!r}: {plural(part.total, 'sample')} and"
-                    f" {plural(part.num_trials, 'trial was', 'trials were')} asked for, the"
-                    f" shards have {job.total} and {job.trials}: give the options that they were run with",
+                    f" {plural(part.num_trials, 'trial was', 'trials were')} requested, the"
+                    f" shards have {job.total} and {job.trials}: pass the options of the shards",
                     code=Code.SHARDS_APART,
                 )
             )
@@ -218,7 +218,7 @@ def refuse_other_kind(shards: Shards, benchmark: str | None) -> None:
         )
     if benchmark is not None and theirs is None:
         raise UsageError(
-            f"--task {benchmark}: these are shards of AI GO tasks, and not of a benchmark",
+            f"--task {benchmark}: these are shards of AI GO tasks, not of a benchmark",
             code=Code.SHARDS_APART,
         )
     if benchmark is not None and theirs is not None and not benchmark.startswith(f"{shards.first.engine}:"):

@@ -90,7 +90,7 @@ def _check(shard: FoundShard, job: ShardJob, evidence: Evidence) -> None:
         raise EvidenceError("; ".join(plan.damage), code=Code.DAMAGED_LOG)
     if plan.digest != job.digest:
         raise EvidenceError(
-            f"the log is of another plan ({plan.digest:.12}) than its shard ({job.digest:.12})",
+            f"the log belongs to another plan ({plan.digest:.12}) than its shard ({job.digest:.12})",
             code=Code.SHARDS_APART,
         )
     if plan.shard != ShardRows(shard.shard, job.total):
@@ -100,11 +100,11 @@ def _check(shard: FoundShard, job: ShardJob, evidence: Evidence) -> None:
             else f"shard {plan.shard.shard} of {plural(plan.shard.total, 'row')}"
         )
         raise EvidenceError(
-            f"the log is of {rows}, and not of shard {shard.shard} of {job.total}", code=Code.SHARDS_APART
+            f"the log belongs to {rows}, not to shard {shard.shard} of {job.total}", code=Code.SHARDS_APART
         )
     models = {key: name for key, name in evidence.models.items() if key in job.models}
     if set(models) != set(job.models):
-        raise EvidenceError("the log is of other models than its shard", code=Code.SHARDS_APART)
+        raise EvidenceError("the log belongs to other models than its shard", code=Code.SHARDS_APART)
 
 
 def _trials(parts: Sequence[_Part], engine: Engine) -> Iterator[TrialRecord]:
@@ -172,7 +172,7 @@ class MergedEngine:
 
     def run(self, jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError]:
         """Return errors because a merge does not run tasks."""
-        return [EngineError("a merge runs nothing", code=Code.FAILED_ENGINE) for _ in jobs]
+        return [EngineError("a merge does not run models", code=Code.FAILED_ENGINE) for _ in jobs]
 
     def read(self, log: Path) -> Evidence:
         """Return the merged evidence by its first log."""
@@ -242,7 +242,7 @@ async def _compare(scorers: Sequence[CompiledScorer], evidence: Evidence) -> Non
                 is_same = score is not None and _equal(dict(score.values), dict(data.values))
             if not is_same:
                 raise EvidenceError(
-                    f"scorer {scorer.key!r} is not deterministic: sample {record.sample_id!r} got "
+                    f"scorer {scorer.key!r} is not deterministic: sample {record.sample_id!r} had "
                     "other scores in its shard than now; fix its random seed, or run the task "
                     "without shards",
                     code=Code.SHARDS_APART,

@@ -163,7 +163,7 @@ def _by_task(shards: Shards, engine: Engine, out: Path, origin: PlanOrigin) -> O
     log, evidence = merged_evidence(shards, job.identity, engine)
     if names_run_file(origin.task):
         raise UsageError(
-            "--task: these are shards of a task by itself; give the task's own file", code=Code.OPTIONS_APART
+            "--task: these are shards of a single task; pass its task file", code=Code.OPTIONS_APART
         )
     # Options that are not given again are read from the log.
     given = (origin.config, origin.num_samples, origin.num_trials, origin.allow_bad_tasks or None)

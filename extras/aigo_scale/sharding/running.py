@@ -214,8 +214,8 @@ def earlier_shard(folder: Path, begun: ShardManifest, *, resume: bool) -> ShardM
     differences = differing(begun, earlier)
     if differences:
         raise UsageError(
-            f"--resume: {str(folder)!r} is a shard of another run ({'; '.join(differences)}):"
-            " take another --out",
+            f"--resume: {str(folder)!r} is a shard of another run ({'; '.join(differences)});"
+            " use another --out",
             code=Code.PLACE_IN_USE,
         )
     return earlier
@@ -246,7 +246,7 @@ def _other_job(job: ShardJob, other: ShardJob) -> list[str]:
     problems = []
     if job.digest != other.digest:
         problems.append(
-            f"the task {job.key!r} or its data were others: the plan's digest is {other.digest:.12}, not"
+            f"the task {job.key!r} or its data have changed: the plan's digest is {other.digest:.12}, not"
             f" {job.digest:.12}"
         )
     elif (job.total, job.trials) != (other.total, other.trials):

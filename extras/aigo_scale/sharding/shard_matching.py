@@ -129,7 +129,7 @@ def _doubled(found: Sequence[FoundShard]) -> list[Issue]:
     return [
         Issue(
             f"shard {number} is there {plural(len(places), 'time')}: {', '.join(map(str, places))}",
-            hint="name the one that counts",
+            hint="keep one of them",
             code=Code.SHARDS_APART,
         )
         for number, places in folders.items()
@@ -174,7 +174,7 @@ def _changed(one: FoundShard) -> list[Issue]:
     unnamed = [job.log for job in one.manifest.jobs if job.log not in (None, *one.manifest.files)]
     return problems + [
         Issue(
-            f"shard {one.shard}: the manifest has no digest of {name}",
+            f"shard {one.shard}: the digest of {name} is missing from the manifest",
             file=str(one.folder / FILE),
             code=Code.DAMAGED_LOG,
         )

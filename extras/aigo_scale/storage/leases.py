@@ -71,8 +71,8 @@ class Lease:
         if live:
             longest = self._seconds - min(live)
             note(
-                f"{self.folder}: another process writes there, or was killed not {self._seconds:g} seconds"
-                f" ago; looking again in {max(1, round(longest))} s"
+                f"{self.folder}: another process writes there, or was killed less than"
+                f" {self._seconds:g} seconds ago; next check in {max(1, round(longest))} s"
             )
             time.sleep(longest + 1)
             self.renew()

@@ -125,8 +125,8 @@ class StorageMirror:
         ]
         if len(objects) > MOST_OBJECTS:
             raise StorageError(
-                f"{address} has more than {MOST_OBJECTS:,} objects, and no more are taken at a time;"
-                " name a folder further down"
+                f"{address} has more than {MOST_OBJECTS:,} objects, the maximum for one copy;"
+                " name a subfolder"
             )
         if not address.is_pattern:
             self.path(address).mkdir(parents=True, exist_ok=True)
@@ -138,8 +138,8 @@ class StorageMirror:
         self._taken += stored.size
         if self._taken > LARGEST.bytes:
             raise StorageError(
-                f"{address}: with it, more than {in_words(LARGEST.bytes)} would be copied to this machine;"
-                f" {LARGEST.hint}"
+                f"{address}: together with it, more than {in_words(LARGEST.bytes)} would be copied to this"
+                f" machine; {LARGEST.hint}"
             )
         if any(part in ("", ".", "..") or "\0" in part for part in address.key.split("/")):
             raise StorageError(f"{address} is not a path in its folder and is skipped; rename the object")

@@ -100,7 +100,7 @@ def _explained(address: Address, what: str, error: Exception, tries: int) -> str
     hint = ""
     if "Credential" in name or isinstance(error, PermissionError):
         hint = (
-            "; keys are taken from the environment or the storage's own configuration"
+            "; credentials are read from the environment or the storage's own configuration"
             f"{' (AWS_ACCESS_KEY_ID, AWS_PROFILE, ~/.aws …)' if address.scheme.name == 's3' else ''}"
         )
     often = f" ({plural(tries, 'try', 'tries')})" if tries > 1 else ""

@@ -66,7 +66,7 @@ def lake(
     if action not in ACTIONS:
         raise UsageError(f"found {action!r}, expected one of {', '.join(ACTIONS)}", code=Code.UNKNOWN_CHOICE)
     if files is not None and (action != "list" or files not in TABLES):
-        raise UsageError(f"--files: with list only, one of {', '.join(TABLES)}", code=Code.OPTIONS_APART)
+        raise UsageError(f"--files: only with list, one of {', '.join(TABLES)}", code=Code.OPTIONS_APART)
     code = _DO[action](location, files, as_json)
     if code:
         raise typer.Exit(code)

@@ -26,8 +26,8 @@ _KINDS = (
     (("config",), "config"),
     (("evaluated_entity", "adapter_id"), "engine"),
     (("evaluated_entity",), "model"),
-    (("run_config",), "how much was run"),
-    (("repeatability_config",), "how much was run"),
+    (("run_config",), "amount of evaluated data"),
+    (("repeatability_config",), "amount of evaluated data"),
 )
 """Subject of each path prefix in the specification."""
 
@@ -70,7 +70,9 @@ def divergences(base: ResultColumns, new: ResultColumns) -> list[Divergence]:
     if versions[0] != versions[1]:
         differing.append(Divergence("bridge version", "app_version", *versions))
     if other_trials:
-        differing.append(Divergence("how much was run", "trials", str(base.num_trials), str(new.num_trials)))
+        differing.append(
+            Divergence("amount of evaluated data", "trials", str(base.num_trials), str(new.num_trials))
+        )
     return differing
 
 

@@ -291,7 +291,7 @@ def _difference(
         if isinstance(content, NoInterval):
             return content, None
     if not len(pairs[0]):
-        return NoInterval("no sample is in this number of both results"), None
+        return NoInterval("no sample is in this metric of both results"), None
     if _is_share(base) and _is_share(new) and groups is None:
         scores = _numerators(base, pairs[0]), _numerators(new, pairs[1])
         return right_or_wrong(*scores, level), (float(scores[0].mean()), float(scores[1].mean()))
@@ -326,7 +326,7 @@ def _influences(quantity: Quantity, rows: NDArray[np.int64]) -> tuple[float, Num
     if isinstance(content, Smooth):
         part = replace(content, kinds=content.kinds[rows])
         if len(rows) < content.fewest:
-            return NoInterval(f"{len(rows)} pairs are too few for this number; {content.fewest} are needed")
+            return NoInterval(f"{len(rows)} pairs are too few for this metric; {content.fewest} are needed")
         return part.value, part.pseudo_values() - part.value
     assert isinstance(content, Ratio)
     if not content.denominator[rows].sum():
@@ -365,7 +365,7 @@ def _parts(
         raise UsageError(
             f"the column of the breakdown has {plural(len(different), 'value')}, more than the"
             f" {MOST_PARTS} that can "
-            "be shown; samples that belong together are named by --cluster",
+            "be shown; use --cluster for groups of samples",
             code=Code.INCOMPARABLE_RESULTS,
         )
     parts: list[tuple[tuple[Any, PairedDifference], tuple[float, float]]] = []

@@ -33,7 +33,7 @@ from aigo_stats.statistics.ratios import RIGHT_OR_WRONG, Ratio, Scale, sums_of
 from aigo_stats.statistics.smooth import Smooth
 
 _RANDOM = NoInterval("it is random and cannot be recomputed")
-_OF_ERROR = "an interval of a standard error is not computed"
+_OF_ERROR = "intervals of standard errors are not computed"
 
 
 def foreign_source(
@@ -91,7 +91,7 @@ def _of_inspect(columns: ResultColumns, scorer: str, metric: ForeignMetric, data
     field = metric.score or _field(columns, scorer, metric, data, next(iter(data.values), ""))
     kind = _base_name(metric.group or metric.type)
     if metric.package not in (None, "inspect_ai"):
-        return NoInterval(f"{kind!r} is a metric of the evaluated task, whose formula is not known here")
+        return NoInterval(f"{kind!r} is a metric of the evaluated task, whose formula is unknown")
     if field is None:
         return NoInterval("the score that it is computed from is not recorded")
     unreduced = metric.reducer is None and columns.num_trials > 1 and _is_unreduced(columns, scorer)
@@ -205,10 +205,14 @@ def _formula(
         case "accuracy" | "mean":
             return Ratio.mean(numbers, scale)
         case "std":
-            return std_dev_of(numbers) if len(numbers) > 1 else PointValue("one sample has no variance", 0.0)
+            return (
+                std_dev_of(numbers)
+                if len(numbers) > 1
+                else PointValue("the variance of one sample is undefined", 0.0)
+            )
         case "var":
             value = float(numbers.var(ddof=1)) if len(numbers) > 1 else 0.0
-            return PointValue("the interval of a variance is not computed here", value)
+            return PointValue("intervals of variances are not computed", value)
         case "stderr":
             return _standard_error(columns, parameters.get("cluster"), positions, numbers)
         case "bootstrap_stderr":
@@ -287,4 +291,4 @@ def _mean_of_groups(contents: Sequence[Any]) -> PointValue | NoInterval:
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return next(content for content in contents if isinstance(content, NoInterval))
-    return PointValue("the interval of a mean over groups is not computed here", float(np.mean(known)))
+    return PointValue("intervals of means over groups are not computed", float(np.mean(known)))

@@ -166,7 +166,7 @@ def _floats(scores: list[Any], *, graded: bool) -> Numbers | NoInterval:
     return as_floats([graded_number(score) if graded and is_grade(score) else score for score in scores])
 
 
-_TEXTS = NoInterval("labels or scores are text, which has no mean")
+_TEXTS = NoInterval("the mean of text labels or scores is undefined")
 
 
 def _numbers(values: list[Any]) -> Numbers | None:

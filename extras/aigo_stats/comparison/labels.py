@@ -75,7 +75,7 @@ def class_ratio(pairs: LabelPairs, label: str, kind: str) -> Ratio | NoInterval:
     hits = (true & predicted).astype(float)
     denominators = {"precision": predicted, "recall": true, "f1_score": true | predicted}
     if kind not in denominators:
-        return NoInterval(f"how {kind!r} is computed is not known here")
+        return NoInterval(f"how {kind!r} is computed is unknown")
     if not denominators[kind].any():
         return UNDEFINED
     counted = denominators[kind].astype(float)

@@ -97,7 +97,9 @@ def _numbers(columns: ResultColumns) -> list[Quantity]:
     stored = (evidence.metrics if evidence is not None else None) or []
     if not len(columns):
         reason = (
-            "the result has runs, and no samples of its own" if columns.runs else "the result has no samples"
+            "the result contains runs instead of samples"
+            if columns.runs
+            else "the result does not contain samples"
         )
         return [_unknown(metric, name, reason) for metric in stored for name in metric.values]
     definitions = metric_definitions(columns)
@@ -124,10 +126,10 @@ def _quantity(
 ) -> Quantity:
     scorer, value = metric.scorer_key, metric.values[name]
     if scorer is None:
-        return _unknown(metric, name, "a system task computes its numbers as a whole, not over samples")
+        return _unknown(metric, name, "a system task computes its metrics directly, not over samples")
     if isinstance(definition, spec.PythonMetric) or metric.metric_type == "python":
         return _unknown(
-            metric, name, "the author's code computes it, and reading a result runs no code of it"
+            metric, name, "the author's code computes it, and code is not executed when a result is read"
         )
     if definition is None or isinstance(definition, ForeignMetric):
         source = foreign_source(columns, scorer, definition, metric, name)
@@ -139,7 +141,7 @@ def _quantity(
     recomputed = content.value if isinstance(content, Ratio | Smooth | PointValue) else value
     if recomputed is None or not _is_close(recomputed, value):
         number = "no number" if recomputed is None else f"{recomputed:.6g}"
-        reason = f"the samples' scores give {number}, not the number in the result"
+        reason = f"the samples' scores give {number}, which differs from the result"
         return replace(_unknown(metric, name, reason), content=WrongMetric(reason, recomputed))
     return Quantity(scorer, metric.metric_key, name, value, positions, content, fields)
 

@@ -141,11 +141,11 @@ def _lost(side: _Side, paired: set[int], name: str, changed: set[int]) -> Iterat
         if position in paired:
             continue
         if position in side.repeated:
-            reason = f"in {name}: the id is there more than once"
+            reason = f"in {name}: the id occurs more than once"
         elif position in changed:
-            reason = f"in {name}: the row of this id is another one in the other result"
+            reason = f"in {name}: the row with this id differs in the other result"
         elif position in side.ambiguous:
-            reason = f"only in {name}, and its row is there more than once"
+            reason = f"only in {name}, and its row occurs more than once"
         else:
             reason = f"only in {name}"
         reasons.setdefault(reason, []).append(sample)

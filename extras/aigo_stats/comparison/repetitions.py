@@ -173,7 +173,7 @@ def repeatability(results: Sequence[Path]) -> tuple[list[Repeatability], int]:
             if definitions[-1] != definitions[0]:
                 raise UsageError(
                     f"{results[0]} and {path} are of tasks with different definitions, expected repetitions "
-                    f"of one; see what differs with: aigo-bridge compare {results[0]} {path}",
+                    f"of one; show the differences with: aigo-bridge compare {results[0]} {path}",
                     code=Code.INCOMPARABLE_RESULTS,
                 )
     draws = _draws(reading.texts)

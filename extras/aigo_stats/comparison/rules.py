@@ -115,7 +115,7 @@ def parse_rule(text: str) -> CheckRule:
         return CheckRule(text, match["name"], "no regression", abs(_number(match)), level)
     if content.startswith("no regression"):
         raise UsageError(
-            f"the rule {text!r} has no margin, so it can never be decided; expected for "
+            f"the rule {text!r} does not have a margin, so it can never be decided; expected for "
             "example `no regression beyond 0.02`",
             code=Code.WRONG_RULE,
         )
@@ -163,7 +163,7 @@ def check_rule(
                 code=Code.WRONG_RULE,
             )
         if not comparison.metrics:
-            reason = f"neither result has a number: {outcome_text(columns)}"
+            reason = f"neither result has a metric: {outcome_text(columns)}"
             return [RuleResult(rule, rule.name or "all numbers", Decision.UNDECIDED, reason)]
         results = f"both {comparison.base.label} and {comparison.new.label}"
         return [_regression(rule, metric, comparison) for metric in _named(rule, comparison.metrics, results)]
@@ -172,7 +172,7 @@ def check_rule(
         return [_of_counts(rule, _COUNTS[name], columns)]
     metrics = estimates(columns, cluster=cluster, level=rule.level or LEVEL)
     if not metrics:
-        reason = f"the result has no metric: {outcome_text(columns)}"
+        reason = f"the result does not contain a metric: {outcome_text(columns)}"
         return [RuleResult(rule, str(rule.name), Decision.UNDECIDED, reason)]
     return [_threshold(rule, metric) for metric in _named(rule, metrics, columns.label)]
 
@@ -228,7 +228,7 @@ def _of_counts(rule: CheckRule, name: str, columns: ResultColumns) -> RuleResult
     over_trials = unit == "trials" and counts.has_trials
     total = counts.trials if over_trials else counts.samples
     if not total:
-        return RuleResult(rule, subject, Decision.UNDECIDED, "the result has no samples")
+        return RuleResult(rule, subject, Decision.UNDECIDED, "the result does not contain samples")
     count: int = getattr(counts, f"{state}_trials" if over_trials else state)
     shown = f"{count} of {total} {'trials' if over_trials else 'samples'} ({100 * count / total:.4g} %)"
     if rule.is_whole:

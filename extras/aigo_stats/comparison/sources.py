@@ -41,7 +41,7 @@ Source = tuple[NDArray[np.int64], Ratio | Smooth | NoInterval, tuple[str, ...]] 
 
 def not_known(kind: str) -> NoInterval:
     """Return the reason for an unknown formula."""
-    return NoInterval(f"how {kind!r} is computed is not known here")
+    return NoInterval(f"how {kind!r} is computed is unknown")
 
 
 def present(columns: ResultColumns, column: ScoreColumn | None) -> tuple[NDArray[np.int64], list[Any]]:
@@ -72,7 +72,7 @@ def as_floats(values: list[Any]) -> Numbers | NoInterval:
 def std_dev_of(values: Numbers) -> Smooth | NoInterval:
     """Return the standard deviation (n - 1) as a function of sums."""
     if len(values) < 2:
-        return NoInterval("the spread of one sample is not defined")
+        return NoInterval("the spread of one sample is undefined")
     # Subtract the mean first, so that squares keep their precision.
     centred = values - values.mean()
     table = np.stack([centred, centred**2, np.ones(len(values))], axis=1)

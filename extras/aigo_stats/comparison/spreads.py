@@ -39,7 +39,7 @@ def spread_of_two(
         return difference.estimate
     variance = difference.estimate.standard_error**2 * difference.num_pairs
     if not variance:
-        return NoInterval("the difference is the same in every pair, so its spread is not known")
+        return NoInterval("the difference is the same in every pair, so its spread is unknown")
     within = sum((_within(columns, key) or 0.0) / max(1, columns.num_trials) for columns in (base, new))
     between = max(0.0, variance - within)
     trials = max(1, min(base.num_trials, new.num_trials))
@@ -57,11 +57,11 @@ def spread_of_one(columns: ResultColumns, quantity: Quantity) -> tuple[Spread, i
     assert isinstance(quantity.content, Ratio)
     values = quantity.content.numerator
     if len(values) < 2:
-        return NoInterval("one sample has no variance")
+        return NoInterval("the variance of one sample is undefined")
     variance = float(values.var(ddof=1))
     within = _within(columns, quantity.key)
     if same(variance**0.5, float(abs(values).max())) and not within:
-        return NoInterval("all samples have the same score, so their spread is not known")
+        return NoInterval("all samples have the same score, so their spread is unknown")
     is_share = _is_right_or_wrong(columns, quantity.key)
     if within is None:
         return Spread(0.0, 2 * variance, is_share), len(values)

@@ -91,6 +91,6 @@ def metric_notes(metric: MetricComparison) -> Iterator[str]:
         yield f"no interval: {metric.difference.estimate.reason}"
     if metric.num_unpaired:
         yield (
-            f"{plural(metric.num_unpaired, 'sample is', 'samples are')} in this number of one"
-            " result alone, and left out"
+            f"{plural(metric.num_unpaired, 'sample is', 'samples are')} in this metric of only"
+            " one result, and left out"
         )

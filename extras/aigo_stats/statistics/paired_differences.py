@@ -199,7 +199,7 @@ def _interval(
             f"{len(units)} {what} are too few for the interval of a difference; {fewest} are needed"
         )
     if flat:
-        return NoInterval("the difference is the same in every pair, so its spread is not known")
+        return NoInterval("the difference is the same in every pair, so its spread is unknown")
     error = math.sqrt(len(units) / (len(units) - 1) * float((units**2).sum())) / count
     return t_interval(value, error, len(units), level)
 

@@ -148,7 +148,7 @@ def _plain_interval(ratio: Ratio, groups: NDArray[np.int64] | None, level: float
             # conservative choice.
             successes = units if centre == bounds[1] else 0
             return wilson(successes, units, level)
-        return NoInterval("all samples have the same score, so their spread is not known")
+        return NoInterval("all samples have the same score, so their spread is unknown")
     variance = units / (units - 1) * float((residuals**2).sum()) / total**2
     if bounds is not None:
         return bounded_mean(centre, variance, units - 1, bounds, level)

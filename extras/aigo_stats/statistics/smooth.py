@@ -77,15 +77,15 @@ def smooth_interval(
         (smooth.fewest, "samples") if groups is None else (max(FEWEST_GROUPS, smooth.fewest), "groups")
     )
     if units < fewest:
-        return NoInterval(f"{units} {what} are too few for the interval of this number; {fewest} are needed")
+        return NoInterval(f"{units} {what} are too few for the interval of this metric; {fewest} are needed")
     pseudo = smooth.pseudo_values(groups)
     value = smooth.value
     deviations = pseudo - pseudo.mean()
     variance = float((deviations**2).sum()) / (units - 1) / units
     if not np.isfinite(variance) or same(float(np.abs(deviations).max()), float(np.abs(pseudo).max())):
-        return NoInterval("no sample changes the number, so its spread is not known")
+        return NoInterval("no sample changes the metric, so its spread is unknown")
     if smooth.bounds is not None and smooth.bounds[0] < value < smooth.bounds[1]:
         return bounded_mean(value, variance, units - 1, smooth.bounds, level)
     if smooth.bounds is not None:
-        return NoInterval("the number is at the end of its scale, where samples do not tell its spread")
+        return NoInterval("the metric is at the end of its scale, where samples do not show its spread")
     return skewed_mean(value, variance**0.5, skewness_of(deviations), units, level)

@@ -302,7 +302,7 @@ def show_rankings(rankings: Sequence[Ranking]) -> None:
 
     screen = console()
     for ranking in rankings:
-        screen.print(Text(f"\n{name_of(ranking.label)}: ranks, 1 is the highest number", style="bold"))
+        screen.print(Text(f"\n{name_of(ranking.label)}: ranks; 1 is the highest value", style="bold"))
         if ranking.reason is not None:
             screen.print(Text(f"  not ranked: {name_of(ranking.reason)}", style="yellow"))
             continue

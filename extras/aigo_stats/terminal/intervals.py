@@ -72,7 +72,11 @@ def _statistics(row: MetricRow, estimate: MetricEstimate | None) -> MetricStatis
     from aigo_stats.statistics.intervals import NoInterval
 
     if estimate is None:
-        reason = "the metric has no value" if row.value is None else "the evidence does not have this metric"
+        reason = (
+            "the value of the metric is missing"
+            if row.value is None
+            else "the evidence does not have this metric"
+        )
         return MetricStatistics(None, None, None, estimate_json(NoInterval(reason)))
     content: dict[str, Any] = {**estimate_json(estimate.estimate), **missing_json(estimate)}
     interval = estimate.estimate

@@ -90,8 +90,8 @@ def show_repetitions(numbers: Sequence[Repeatability], num_odd: int, most: int) 
             continue
         _show_components(screen, number)
         screen.print(
-            f"{len(number.flaky)} of {plural(number.num_samples, 'sample')} have not the same"
-            " score every time"
+            f"{len(number.flaky)} of {plural(number.num_samples, 'sample')} do not have the"
+            " same score every time"
         )
         for sample in number.flaky[:most]:
             scores = " ".join(f"{score:g}" for score in sample.scores[:_MAX_SCORES])
@@ -100,7 +100,7 @@ def show_repetitions(numbers: Sequence[Repeatability], num_odd: int, most: int) 
         if len(number.flaky) > most:
             screen.print(Text(f"  … and {len(number.flaky) - most} more; --flaky lists more", style="dim"))
     if num_odd:
-        text = f"{plural(num_odd, 'sample is', 'samples are')} left out: their ids stand for several samples"
+        text = f"{plural(num_odd, 'sample is', 'samples are')} left out: several samples share their ids"
         screen.print(Text(text, style="yellow"))
 
 
@@ -108,7 +108,7 @@ def _show_components(screen: Console, number: Repeatability) -> None:
     parts = number.components
     assert parts is not None
     total = parts.sampling + parts.within
-    rows = [("which samples there are", parts.sampling)]
+    rows = [("choice of samples", parts.sampling)]
     if parts.judge is None:
         rows.append(("model and judge", parts.within))
     else:

@@ -90,9 +90,7 @@ def power(
     from aigo_bridge.errors import UsageError
 
     if bool(results) == (rates is not None):
-        raise UsageError(
-            "expected past results or --rates BASE,NEW, one of the two", code=Code.MISSING_ARGUMENT
-        )
+        raise UsageError("expected either past results or --rates BASE,NEW", code=Code.MISSING_ARGUMENT)
     spreads = (
         _from_rates(str(rates), correlation, samples) if rates is not None else _from_results(results or [])
     )
@@ -136,7 +134,7 @@ def _from_rates(text: str, correlation: float, samples: int | None) -> _Spreads:
     if not spread.total(1):
         raise UsageError(
             f"--rates: with {text!r} the difference is the same in every sample;"
-            " a plan needs one that varies",
+            " a plan needs differences that vary",
             code=Code.WRONG_OPTION,
         )
     return [("assumed shares", (spread, samples), False)]
@@ -159,7 +157,7 @@ def _from_results(results: list[Path]) -> _Spreads:
     quantities = means(read[0])
     if not quantities:
         raise UsageError(
-            f"{sources[0].label}: no number is a mean over samples; power is known for these alone",
+            f"{sources[0].label}: no metric is a mean over samples; power is only known for means",
             code=Code.INCOMPARABLE_RESULTS,
         )
     labels = metric_labels([identity_of(mean) for mean in quantities])

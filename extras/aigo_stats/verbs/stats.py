@@ -175,7 +175,7 @@ def _notes(metric: MetricEstimate) -> Iterator[str]:
     )
     absent = ", ".join(f"{number:,} {reason}" for number, reason in reasons if number)
     if absent:
-        yield f"not in the number: {absent}"
+        yield f"not in the metric: {absent}"
     if counts.missing_trials:
         yield missing_trials_text(counts)
     if (text := bounds_text(metric)) is not None:

@@ -45,7 +45,7 @@ def _full_stop(answer: StoredAnswer) -> str | Inapplicable:
         return TECHNICAL
     if answer.text.endswith(".") and not answer.text.endswith(".."):
         return answer.text[:-1]
-    return f"{answer.text}." if answer.text[-1:].isalnum() else Inapplicable("it ends with another sign")
+    return f"{answer.text}." if answer.text[-1:].isalnum() else Inapplicable("it ends with another character")
 
 
 def _quoted(answer: StoredAnswer) -> str | Inapplicable:
@@ -142,7 +142,7 @@ REFUSAL = "I'm sorry, but I can't help with that."
 
 _WORD = re.compile(r"\w+")
 
-ABSTAINS = Inapplicable("the stored answer contains none")
+ABSTAINS = Inapplicable("the stored answer is already a refusal")
 
 
 def _empty(answer: StoredAnswer) -> str | Inapplicable:
@@ -195,7 +195,7 @@ def _other_answer(answer: StoredAnswer) -> str | Inapplicable:
     if abstains(answer.text):
         return ABSTAINS
     different = _different(answer)
-    return Inapplicable("no other sample has another answer") if different is None else different
+    return Inapplicable("no other sample has a different answer") if different is None else different
 
 
 def _hedged(answer: StoredAnswer) -> str | Inapplicable:
@@ -237,7 +237,7 @@ def _said(text: str) -> str:
 def _cut_off(answer: StoredAnswer) -> str | Inapplicable:
     text = answer.text.strip()
     if len(text) < 2:
-        return Inapplicable("there is nothing to remove")
+        return Inapplicable("the answer is too short to cut")
     return text[: len(text) // 2]
 
 

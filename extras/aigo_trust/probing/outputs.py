@@ -42,7 +42,7 @@ def with_text(output: SolverOutput, text: str) -> SolverOutput:
         ValueError: the output does not contain text (see `text_of`).
     """
     if text_of(output) is None:
-        raise ValueError("the output has no text")
+        raise ValueError("the output does not contain text")
     if isinstance(output, SolverTrace):
         raw_outputs = list(output.raw_outputs)
         if raw_outputs:

@@ -121,7 +121,7 @@ def probe(plan: TaskPlan, result: Path, settings: ProbeSettings, judges: Judges,
     """
     if plan.entity == "system":
         raise UsageError(
-            f"task {plan.task.key!r} is a system task: it has no scorers to probe", code=Code.UNFIT_RESULT
+            f"task {plan.task.key!r} is a system task, without scorers to probe", code=Code.UNFIT_RESULT
         )
     perturbations = chosen(settings.only)
     _check_swaps(plan, settings)
@@ -166,11 +166,13 @@ def _check_swaps(plan: TaskPlan, settings: ProbeSettings) -> None:
     if unknown:
         shown = ", ".join(map(repr, sorted(columns))) or "none"
         raise UsageError(
-            f"--swap: the result has no column {unknown[0]!r}; it has {shown}", code=Code.UNKNOWN_CHOICE
+            f"--swap: column {unknown[0]!r} is missing from the result; it has {shown}",
+            code=Code.UNKNOWN_CHOICE,
         )
     if settings.mirror and not settings.swaps:
         raise UsageError(
-            "--mirror: labels change places where columns do; name them with --swap", code=Code.OPTIONS_APART
+            "--mirror: labels change places if columns do; name the columns with --swap",
+            code=Code.OPTIONS_APART,
         )
 
 
@@ -299,7 +301,7 @@ class _Run:
                 _silence(reader, before) or f"the stored answer cannot be scored ({before.kind})"
             )
         if perturbation.acts_on == "labels":
-            return (stored.row, None) if reversed_scorer else Inapplicable("it has no order of labels")
+            return (stored.row, None) if reversed_scorer else Inapplicable("its labels are not ordered")
         if perturbation.acts_on == "group":
             group = with_group_reversed(stored.row.output)
             return (
@@ -310,7 +312,7 @@ class _Run:
         if perturbation.acts_on == "columns":
             return self._swapped(stored.row)
         if stored.texts is None or stored.row.output is None:
-            return Inapplicable("the output has no text")
+            return Inapplicable("the output does not contain text")
         merit = reader.merit(before.values)
         if perturbation.expectation == "worse" and merit is not None and merit <= 0:
             return Inapplicable("the stored answer is not scored as right")
@@ -343,7 +345,7 @@ class _Run:
         data = dict(row.sample.data)
         missing = [name for pair in self._settings.swaps.items() for name in pair if name not in data]
         if missing:
-            return Inapplicable(f"the row has no column {missing[0]!r}")
+            return Inapplicable(f"column {missing[0]!r} is missing from the row")
         for column, partner in self._settings.swaps.items():
             data[column], data[partner] = data[partner], data[column]
         return replace(row, sample=Sample(row.sample.id, data)), None

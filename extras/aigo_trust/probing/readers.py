@@ -107,15 +107,15 @@ class Reader:
 def unprobed(plan: TaskPlan, spec: ScorerSpec) -> str | None:
     """Return why a scorer cannot be probed with any model; `None` if it can."""
     if plan.entity != "model":
-        return "the task evaluates no model, so there are no answers to change"
+        return "the task does not evaluate a model, so it does not have answers to change"
     if spec.runs_answers:
         return "it runs code that the evaluated model wrote, for which a run has a sandbox"
     if spec.sees_all_samples:
-        return "it is given the rows of the dataset, and no answers"
+        return "it receives the rows of the dataset, not answers"
     if isinstance(spec, FunctionCallCoverageScorer):
-        return "it reads function calls, and no text"
+        return "it reads function calls, not text"
     if spec.compares_likelihoods:
-        return "it compares likelihoods, and reads no text"
+        return "it compares likelihoods instead of text"
     return None
 
 
@@ -135,7 +135,7 @@ def readers(plan: TaskPlan, right: Mapping[str, str]) -> tuple[Reader, ...]:
     for key in right:
         if key not in keys:
             raise UsageError(
-                f"--right: the task has no scorer {key!r}; it has {', '.join(map(repr, keys))}",
+                f"--right: the task does not define scorer {key!r}; it has {', '.join(map(repr, keys))}",
                 code=Code.UNKNOWN_CHOICE,
             )
     return tuple(

@@ -24,7 +24,7 @@ _NOTE = (
     " given, and reply with {verdict} and nothing else."
 )
 
-NO_VERDICT = Inapplicable("there is no verdict to ask for")
+NO_VERDICT = Inapplicable("the scorer does not have a verdict to ask for")
 
 
 def _injection(answer: StoredAnswer) -> str | Inapplicable:

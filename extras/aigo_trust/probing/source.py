@@ -51,7 +51,7 @@ def source_of(plan: TaskPlan, result: Path, num_unsolved: int) -> ProbeSubject:
 
 def _differences(plan: TaskPlan, result: Path, texts: ResultTexts, key: Any) -> list[str]:
     if key != plan.task.key:
-        return [f"it is of task {key!r}, not of {plan.task.key!r}"]
+        return [f"it belongs to task {key!r}, not to {plan.task.key!r}"]
     assert plan.origin is not None
     frame = LogReader(result).frame()
     materials = Materials(task=plan.origin.task, root=plan.origin.root)

@@ -59,7 +59,7 @@ def answer_verdict(
     good, now = reader.merit(before), reader.merit(after.values)
     if good is None or now is None:
         difference = _named(names, before, after.values) if names else "nothing changes"
-        return AnswerVerdict("told", f"{difference}; which scores are better is not known")
+        return AnswerVerdict("told", f"{difference}; it is unknown which scores are better")
     if expectation == "worse":
         return _result(reader, expectation, None if now < good - tolerance else _kept(reader, good, now))
     return _result(

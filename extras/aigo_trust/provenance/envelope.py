@@ -134,7 +134,7 @@ def private_key(file: Path) -> Ed25519PrivateKey:
     try:
         key = load_pem_private_key(_content(file), None if passphrase is None else passphrase.encode())
     except TypeError as error:
-        wrong = f"{str(file)!r}: the key is encrypted: its passphrase goes into the variable {PASSPHRASE}"
+        wrong = f"{str(file)!r}: the key is encrypted: set its passphrase in the variable {PASSPHRASE}"
         raise UsageError(
             wrong if passphrase is None else f"{str(file)!r}: {error}", code=Code.UNUSABLE_KEY
         ) from error

@@ -46,7 +46,7 @@ def inclusion_proof(leaves: Sequence[bytes], position: int) -> list[bytes]:
         IndexError: the position is out of range.
     """
     if not 0 <= position < len(leaves):
-        raise IndexError(f"there is no leaf {position} of {len(leaves)}")
+        raise IndexError(f"leaf {position} of {len(leaves)} does not exist")
     proof: list[bytes] = []
     level = list(leaves)
     while len(level) > 1:

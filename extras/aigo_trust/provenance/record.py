@@ -233,7 +233,7 @@ def read_provenance(file: Path) -> dict[str, Any]:
         with open_regular(file) as content:
             record = read_json(content.read(LARGEST))
     except FileNotFoundError as error:
-        raise EvidenceError("there is no such file", file=str(file), code=Code.BROKEN_PROVENANCE) from error
+        raise EvidenceError("the file does not exist", file=str(file), code=Code.BROKEN_PROVENANCE) from error
     except (OSError, ValueError, RecursionError) as error:
         raise EvidenceError(
             f"cannot be read: {error}", file=str(file), code=Code.BROKEN_PROVENANCE
@@ -279,7 +279,10 @@ def check_record(record: Any, file: str) -> None:
         raise EvidenceError(message, file=file, path=("digest",), code=Code.BROKEN_PROVENANCE)
     if not _is_sound(record):
         raise EvidenceError(
-            "has not the parts of a provenance", file=file, path=("result",), code=Code.BROKEN_PROVENANCE
+            "does not have the parts of a provenance",
+            file=file,
+            path=("result",),
+            code=Code.BROKEN_PROVENANCE,
         )
 
 

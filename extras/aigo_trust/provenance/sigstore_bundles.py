@@ -38,8 +38,8 @@ TOKEN = "SIGSTORE_ID_TOKEN"  # noqa: S105  # name of an environment variable
 _ENVELOPE = "dsseEnvelope"
 _LARGEST_CONFIG = 1 << 24
 _NO_TOKEN = (
-    f"a signature without a key needs an identity: there is no token in {TOKEN}, and no job in CI that gives"
-    " one. To get one in a browser: python -m sigstore get-identity-token"
+    f"a signature without a key needs an identity: {TOKEN} does not contain a token, and this is not a CI job"
+    " that provides one. To get one in a browser: python -m sigstore get-identity-token"
 )
 
 Sign = Callable[[bytes], dict[str, Any]]
@@ -120,7 +120,7 @@ def identity_signer(trust: Path | None) -> Iterator[Sign]:
         document: dict[str, Any] = orjson.loads(bundle.to_json())
         return document
 
-    with _told("sigstore's services gave no certificate"):
+    with _told("sigstore's services returned no certificate"):
         signing = SigningContext.from_trust_config(config).signer(token)
         signer = signing.__enter__()
     try:
@@ -147,7 +147,7 @@ def _token() -> IdentityToken:
     except IdentityError as error:
         # No exception chaining, because the original error may quote the token.
         raise UsageError(
-            f"the identity token is of no use: {redact(str(error))}", code=Code.UNUSABLE_KEY
+            f"the identity token cannot be used: {redact(str(error))}", code=Code.UNUSABLE_KEY
         ) from None
 
 
@@ -207,7 +207,7 @@ def identity_problem(bundle: Mapping[str, Any], identity: Identity) -> str | Non
 
     trusted = _trusted_root(identity.trust)
     try:
-        with _told("the trusted keys are of no use"):
+        with _told("the trusted keys cannot be used"):
             verifier = Verifier(trusted_root=trusted)
         expected = policy.Identity(identity=identity.name, issuer=identity.issuer)
         kind, payload = verifier.verify_dsse(Bundle.from_json(orjson.dumps(bundle)), expected)
@@ -216,7 +216,7 @@ def identity_problem(bundle: Mapping[str, Any], identity: Identity) -> str | Non
     except Exception as error:  # noqa: BLE001  # an untrusted file may cause any error
         return f"nothing proves that {identity.name!r} has signed it: {_reason(error)}"
     if kind != PAYLOAD_TYPE or payload != payload_of(bundle[_ENVELOPE]):
-        return "the signature is of something else"
+        return "the signature belongs to other content"
     return None
 
 

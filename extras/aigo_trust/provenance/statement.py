@@ -209,9 +209,7 @@ def disclosure_of(texts: ResultTexts, attestation: Mapping[str, Any], wanted: st
         places = exact or places
     if len(places) != 1:
         problem = (
-            "there is no sample"
-            if not places
-            else f"{plural(len(places), 'sample has', 'samples have')} the id"
+            "found no sample" if not places else f"{plural(len(places), 'sample has', 'samples have')} the id"
         )
         raise UsageError(f"{problem} {wanted!r} in {texts.path.name!r}", code=Code.UNKNOWN_CHOICE)
     leaves = [leaf_digest(sample.text) for sample in texts.samples]

@@ -369,7 +369,7 @@ def _raw_lines(path: Path, tell: Callable[[Issue], None]) -> Generator[tuple[int
                 number += 1
                 size += len(line)
                 if len(line) > LINE_BYTES or size > most:
-                    raise _refused("unpacked, the file is larger than any recording can be", path)
+                    raise _refused("the unpacked file is larger than any possible recording", path)
                 if number > most_lines:
                     raise _refused(f"the file has more than {most_lines:,} lines in {packed:,} bytes", path)
                 yield number, line

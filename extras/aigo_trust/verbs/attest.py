@@ -96,7 +96,7 @@ def attest(
         written.append({"key": str(new_key), "public_key": str(public)})
     if disclose is not None:
         if key is not None or trust_config is not None or not results or len(results) != 1:
-            raise UsageError("--disclose takes one attested result, and no key", code=Code.OPTIONS_APART)
+            raise UsageError("--disclose accepts one attested result and no key", code=Code.OPTIONS_APART)
         file = disclose_sample(results[0], disclose, out, keyless=keyless)
         written.append({"result": str(results[0]), "disclosure": str(file)})
     elif results:

@@ -162,7 +162,7 @@ def probe(
     from aigo_trust.verbs.probes import show_probe
 
     if not result.is_file():
-        raise UsageError(f"there is no result log {str(result)!r}", code=Code.NOTHING_THERE)
+        raise UsageError(f"result log {str(result)!r} does not exist", code=Code.NOTHING_THERE)
     if out is not None:
         probe_path(out)
     settings = ProbeSettings(
@@ -226,7 +226,7 @@ def _judges(
     if unknown:
         judge_keys = ", ".join(map(repr, keys)) or "none"
         raise UsageError(
-            f"--model-map: no scorer of the task asks {unknown[0]!r}; they ask {judge_keys}",
+            f"--model-map: no scorer of the task calls {unknown[0]!r}; they ask {judge_keys}",
             code=Code.SURPLUS_ARGUMENT,
         )
     if replay is not None:
@@ -243,12 +243,12 @@ def _judges(
         return
     if record is not None and not model_map:
         raise UsageError(
-            "--record: no judge is asked, name its model with --model-map", code=Code.OPTIONS_APART
+            "--record: no judge is called; choose its model with --model-map", code=Code.OPTIONS_APART
         )
     make = None
     if model_map:
         chosen = load_engine(engine)
-        make = required(chosen.capabilities.model, f"engine {engine!r} makes no models outside of runs")
+        make = required(chosen.capabilities.model, f"engine {engine!r} cannot create models outside of runs")
     if record is None:
         yield Judges(model_map, make), RecordedRunTape()
         return

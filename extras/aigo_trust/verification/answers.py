@@ -77,7 +77,7 @@ def check_answers(
             "answers", [], unchecked=f"{recording.name} lacks a run of this task; its runs are of {names}"
         )
     if _definition(frame).get("postprocessor") is not None:
-        return level("answers", [], unchecked="a post-processor makes the samples of this task")
+        return level("answers", [], unchecked="a post-processor creates the samples of this task")
     return _compared(reader, recorded, tasks, recording.name, is_code=_has_code(frame))
 
 
@@ -143,7 +143,7 @@ def _compared(
             if not wrong and hash(answers[-1]) not in known.replies:
                 wrong = [answers[-1]]
             if wrong and is_code:
-                unchecked["trials have answers that the code of the solver has made"] += 1
+                unchecked["trials have answers that the solver code created"] += 1
                 continue
             num_answers += not wrong
             findings += [_finding(part, number, text, file) for text in wrong]

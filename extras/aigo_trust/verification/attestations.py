@@ -88,7 +88,10 @@ def disclose_sample(result: Path, sample: str, out: Path | None, *, keyless: boo
     if not file.is_file():
         hint = f"aigo-bridge attest RESULT {'--keyless' if keyless else '--key FILE'}"
         raise EvidenceError(
-            "there is no attestation of the result", file=str(file), hint=hint, code=Code.BROKEN_ATTESTATION
+            "the attestation of the result is missing",
+            file=str(file),
+            hint=hint,
+            code=Code.BROKEN_ATTESTATION,
         )
     attestation = read_document(file)
     try:
@@ -109,7 +112,7 @@ def disclose_sample(result: Path, sample: str, out: Path | None, *, keyless: boo
 
 def _texts(result: Path) -> ResultTexts:
     if not result.is_file():
-        raise UsageError(f"there is no result {str(result)!r}", code=Code.NOTHING_THERE)
+        raise UsageError(f"result {str(result)!r} does not exist", code=Code.NOTHING_THERE)
     return read_texts(result)
 
 

@@ -83,7 +83,7 @@ def write_bundle(contents: Contents, out: Path) -> list[str]:
         OSError: the bundle cannot be written.
     """
     if not contents.result.is_file():
-        raise UsageError(f"there is no result {str(contents.result)!r}", code=Code.NOTHING_THERE)
+        raise UsageError(f"result {str(contents.result)!r} does not exist", code=Code.NOTHING_THERE)
     frame = LogReader(contents.result).frame()
     with temporary_folder("aigo-bundle-") as place:
         members = {f"result/{file.name}": file for file in _result_files(contents.result)}
@@ -132,7 +132,7 @@ def _cassette(contents: Contents) -> Path:
     cassette = contents.cassette
     assert cassette is not None
     if not cassette.is_file():
-        raise UsageError(f"there is no cassette {str(cassette)!r}", code=Code.MISSING_FILE)
+        raise UsageError(f"cassette {str(cassette)!r} does not exist", code=Code.MISSING_FILE)
     check = check_cassette(cassette, provenance_of(contents.result))
     if check.findings:
         raise EvidenceError(str(check.findings[0]), file=str(cassette), code=Code.NOT_RECORDED)
@@ -146,7 +146,7 @@ def _cassette(contents: Contents) -> Path:
 def _log_members(log: Path) -> dict[str, Path]:
     """Return the files of an engine log, with the main file first."""
     if not log.exists():
-        raise UsageError(f"there is no log {str(log)!r}", code=Code.NOTHING_THERE)
+        raise UsageError(f"log {str(log)!r} does not exist", code=Code.NOTHING_THERE)
     if log.is_dir():
         raise UsageError(f"{str(log)!r} is a folder: name the log itself", code=Code.NOTHING_THERE)
     from aigo_bridge.engine.registry import logs_by_engine, native_files
@@ -170,7 +170,7 @@ def report_findings(bundle: OpenBundle) -> Iterator[Finding]:
         try:
             members = _report_members(bundle.result, folder)
         except UsageError:  # problems of the result are reported by the result's own check
-            yield Finding("no report can be written of the result", file="report.html")
+            yield Finding("a report of the result cannot be written", file="report.html")
             return
         expected = {name: _digest(file) for name, file in members.items()}
     files = [*bundle.folder.glob("report*.html"), *bundle.folder.glob("report/*")]
@@ -284,7 +284,7 @@ def open_bundle(path: Path, folder: Path) -> OpenBundle:
         ) from error
     result = _inside(folder, manifest.get("result"))
     if result is None or not result.is_file():
-        raise EvidenceError("the bundle has no result", file=str(path), code=Code.BROKEN_BUNDLE)
+        raise EvidenceError("the bundle does not contain a result", file=str(path), code=Code.BROKEN_BUNDLE)
     task = _inside(folder, manifest.get("task"))
     rows_file = None if task is None else task / ROWS
     rows = None
@@ -347,7 +347,7 @@ def _manifest(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
     content = {name: value for name, value in manifest.items() if name != "digest"}
     if canonical_digest(content) != manifest.get("digest") or not isinstance(manifest.get("members"), dict):
         raise EvidenceError(
-            f"its {MANIFEST} was altered: its digest is another", file=str(path), code=Code.BROKEN_BUNDLE
+            f"its {MANIFEST} was altered: its digest differs", file=str(path), code=Code.BROKEN_BUNDLE
         )
     return manifest
 
@@ -372,14 +372,14 @@ def _unpacked(
                 while chunk := source.read(_CHUNK):
                     size += len(chunk)
                     if size > entry.file_size:
-                        raise ValueError(f"member {entry.filename!r} is larger than it says")
+                        raise ValueError(f"member {entry.filename!r} is larger than declared")
                     digest.update(chunk)
                     file.write(chunk)
         except zipfile.BadZipFile as error:
             yield Finding(f"cannot be unpacked: {error}", file=entry.filename)
             continue
         if members[entry.filename] != digest.hexdigest():
-            yield Finding("is not the file that was bundled: its digest is another", file=entry.filename)
+            yield Finding("is not the file that was bundled: its digest differs", file=entry.filename)
     for name in members.keys() - {entry.filename for entry in entries}:
         yield Finding("was removed from the bundle", file=name)
 

@@ -46,7 +46,7 @@ def provenance_findings(texts: ResultTexts, record: Mapping[str, Any]) -> list[F
             Finding(f"the samples' digest is {root:.16}…, the provenance says {result['root']:.16}…")
         )
     if not findings and texts.digest() != result["sha256"]:
-        message = "the file is written otherwise than it was, though all values are equal"
+        message = "the file was rewritten, although all values are equal"
         reason = _other_digits(texts.content) or "another layout, or a duplicate key"
         findings.append(Finding(f"{message} ({reason})", file=texts.path.name))
     findings += _digest_findings(texts, record)
@@ -164,7 +164,7 @@ def _moved(texts: ResultTexts, leaves: Sequence[str], stored: Sequence[str]) -> 
     for place, (leaf, was) in enumerate(zip(leaves, stored, strict=True)):
         if leaf != was:
             sample = texts.samples[place]
-            message = f"is in another place (it was number {stored.index(leaf) + 1})"
+            message = f"is in another position (it was number {stored.index(leaf) + 1})"
             yield Finding(message, sample.path, sample_id(sample))
 
 
@@ -230,7 +230,7 @@ def compare_task(
         findings = [finding for finding in findings if finding.path[1:3] != ("task", "tags")]
     planned = None if record is None else record.get("plan")
     if isinstance(planned, Mapping) and planned.get("sha256") not in (None, plan.digest):
-        message = "the plan of the current task has another digest than the plan of the run"
+        message = "the plan of the current task and the plan of the run have different digests"
         findings.append(Finding(message, ("plan",), file="provenance"))
     if own.rows is None:
         return findings, own.elsewhere
@@ -300,5 +300,7 @@ def _row_findings(texts: ResultTexts, plan: TaskPlan, *, complete: bool) -> Iter
                 yield Finding(message, (*sample.path, "sample", "data", column), name, field=column)
     for name in (name for name in rows if complete and name not in seen):
         yield Finding(
-            "the dataset has this row, but the result has no sample for it", ("evidence", "samples"), name
+            "the dataset has this row, but its sample is missing from the result",
+            ("evidence", "samples"),
+            name,
         )

@@ -17,8 +17,8 @@ TITLES: dict[Name, str] = {
     "log": "the file is a valid result log",
     "metrics": "every number follows from the samples' scores",
     "scores": "the scorers give the same scores again",
-    "answers": "the model's answers are those of the recording",
-    "digests": "result, task, config, rows and code are those of the provenance",
+    "answers": "the model's answers match the recording",
+    "digests": "result, task, config, rows and code match the provenance",
     "native": "the native log agrees",
     "signature": "the signature holds",
 }
@@ -26,7 +26,7 @@ TITLES: dict[Name, str] = {
 
 FAILURES: dict[Name, str] = {
     "digests": "altered after it was written",
-    "signature": "the signature is not one of this result",
+    "signature": "the signature does not belong to this result",
     "native": "it differs from its native log",
     "answers": "it has answers that were not recorded",
     "scores": "its scores do not match the scorers",

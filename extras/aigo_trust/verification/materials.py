@@ -36,9 +36,9 @@ class Signer:
         """Return why a required signature is missing from the attestations; `None` if all are present."""
         are_bundles = [is_bundle(document) for document in documents]
         if self.key is not None and False not in are_bundles:
-            return "an attestation signed by a key was not found, and --key asks for one"
+            return "--key requires an attestation signed by a key, and none was found"
         if self.identity is not None and True not in are_bundles:
-            return "an attestation signed by an identity was not found, and --identity asks for one"
+            return "--identity requires an attestation signed by an identity, and none was found"
         return None
 
     def missing(self, document: Any) -> str | None:

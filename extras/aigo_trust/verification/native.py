@@ -62,7 +62,9 @@ def check_native(reader: LogReader, log: str, record: Mapping[str, Any] | None) 
         assert report.output is not None
         notes = ["compared sample by sample with the log, imported again"]
         if record is None and not report.own:
-            notes.append("how the result was imported is not known: events and contexts are not compared")
+            notes.append(
+                "the import settings of the result are unknown: events and contexts are not compared"
+            )
         lenient = record is None and not report.own
         try:
             findings += _differences(reader, LogReader(report.output), lenient=lenient)
@@ -81,7 +83,7 @@ def _of_several(log: str, outputs: list[ImportReport], record: Mapping[str, Any]
     missing = [str(name) for name in names if name not in files]
     lacking = f", and not {', '.join(missing)}" if missing else ""
     return (
-        f"the result comes from several native logs; those in {Path(log).name}{lacking} match the"
+        f"the result comes from several native logs; the logs in {Path(log).name}{lacking} match the"
         " provenance, and each has a part of the samples"
     )
 
@@ -167,7 +169,7 @@ def _differences(reader: LogReader, imported: LogReader, *, lenient: bool) -> It
         if isinstance(other, FramePart):
             frames.append(other.value)
         else:
-            yield Finding("the log has this sample, the result does not", other.path, _shown(other))
+            yield Finding("the log contains this sample, but the result does not", other.path, _shown(other))
     if len(frames) == 2:
         for place in _COMPARED:
             values = [_at(frame, place) for frame in frames]

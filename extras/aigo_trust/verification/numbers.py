@@ -133,7 +133,7 @@ def score_differences(
         for name in dict.fromkeys([*score.values, *values.values]):
             one, other = _plain(score.values.get(name)), _plain(values.values.get(name))
             if not same(one, other):
-                message = f"the result has {one!r:.60}, computed is {other!r:.60}"
+                message = f"the result has {one!r:.60}, but the computed value is {other!r:.60}"
                 yield Finding(message, (*place, name), sample, score.scorer_key, name)
     for key in by_key:
         yield Finding("the result lacks this score", (*path, "scores"), sample, key)
@@ -174,13 +174,11 @@ def check_numbers(
         host: host that runs the plan's Python metrics; `None` to skip these metrics.
     """
     if frame.evidence is None:
-        return level("metrics", [], unchecked="the result has no evidence")
+        return level("metrics", [], unchecked="the result does not contain evidence")
     specification = raw.get("specification") or {}
     definition = (specification.get("task") or {}).get("definition") or {}
     if definition.get("type") == "system_task":
-        return level(
-            "metrics", [], unchecked="a system task computes its numbers as a whole, not over samples"
-        )
+        return level("metrics", [], unchecked="a system task computes its metrics directly, not over samples")
     config = specification.get("config") or {}
     if any(isinstance(config.get(name), Mapping) for name in FOREIGN):
         return _foreign(read_columns(reader.path))
@@ -378,11 +376,11 @@ def _notes(one: _Pass, plan: LoggedPlan | TaskPlan) -> list[str]:
     if skipped:
         names = ", ".join(f"{metric!r} of {scorer!r}" for scorer, metric in skipped)
         notes.append(
-            f"not computed: {names}: the author's code, which runs with --task and --rerun-scorers only"
+            f"not computed: {names}: the author's code, which only runs with --task and --rerun-scorers"
         )
     if plan.outline.rules and not isinstance(plan, TaskPlan):
         notes.append(
-            "what action rules exclude is taken from the result: they are evaluated with --task only"
+            "what action rules exclude is taken from the result: they are only evaluated with --task"
         )
     return notes
 

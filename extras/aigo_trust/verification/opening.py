@@ -153,7 +153,7 @@ def verify_any(path: Path, materials: Materials) -> Verification:
         SpecError, DatasetError: the user's own task cannot be planned.
     """
     if not path.is_file():
-        raise UsageError(f"there is no file {str(path)!r}", code=Code.NOTHING_THERE)
+        raise UsageError(f"file {str(path)!r} does not exist", code=Code.NOTHING_THERE)
     if is_bundle(path):
         return _verify_bundle(path, materials)
     if is_disclosure(path):
@@ -185,14 +185,12 @@ def _with_bundle(digests: Level, bundle: OpenBundle, *, own: bool) -> Level:
     if bundle.release == __version__:
         findings += report_findings(bundle)
     else:
-        notes.append("its report is not compared: another release of aigo-bridge has written it")
+        notes.append("its report is not compared: it was written by another release of aigo-bridge")
     if bundle.task is not None and not own:
         notes = [note for note in notes if not note.startswith("task, config and rows are those")]
         try:
             findings += _packed_findings(bundle)
-            notes.append(
-                "task, config and rows are those of the bundle's task, which was planned and not run"
-            )
+            notes.append("task, config and rows match the bundle's task, which was planned and not run")
         except BridgeError as error:
             findings.append(Finding(f"the bundle's task cannot be planned: {error}", file="task"))
     failure = None if bundle.findings else digests.failure

@@ -129,7 +129,7 @@ def _changes(
         num_gone = sum(checksum not in checksums_now for checksum in old[start_then:stop_then])
         for number in range(start + begin, start + stop):
             if now[number] in checksums_then:
-                message = f"is in another place (it was number {then.index(now[number]) + 1})"
+                message = f"is in another position (it was number {then.index(now[number]) + 1})"
             elif num_gone:
                 num_gone -= 1
                 message = "was altered"

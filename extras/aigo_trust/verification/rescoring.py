@@ -103,7 +103,7 @@ def check_scores(
         cassette: cassette with the judge replies; `None` to use the replies in the result.
     """
     if plan.entity == "system":
-        return level("scores", [], unchecked="a system task has no scorers")
+        return level("scores", [], unchecked="a system task does not have scorers")
     return anyio.run(_checked, reader, plan, host, cassette)
 
 
@@ -124,7 +124,7 @@ async def _checked(reader: LogReader, plan: TaskPlan, host: SnippetHost, cassett
     try:
         scorers = compiled(plan, host, plan.samples)
     except BridgeError as error:
-        return level("scores", [], unchecked=f"the scorers cannot be made: {error}")
+        return level("scores", [], unchecked=f"the scorers cannot be created: {error}")
     judged = {key: _Judged() for key in scorers}
     findings: list[Finding] = []
     num_scores = 0
@@ -150,7 +150,7 @@ async def _checked(reader: LogReader, plan: TaskPlan, host: SnippetHost, cassett
     if num_replies:
         notes.append(
             f"{plural(num_replies, 'reply', 'replies')} of models were taken from {source}; no"
-            " model was asked"
+            " model was called"
         )
     unrun = [f"not run: scorer {key!r}: {reason}" for key, reason in reasons.items()]
     unrun += [
@@ -158,7 +158,7 @@ async def _checked(reader: LogReader, plan: TaskPlan, host: SnippetHost, cassett
         for key, scored in judged.items()
         if scored.num_missing
     ]
-    unchecked = f"not every scorer is run again ({'; '.join(unrun)})" if unrun else None
+    unchecked = f"some scorers are not run again ({'; '.join(unrun)})" if unrun else None
     return level("scores", findings, notes=[*notes, *unrun], unchecked=unchecked)
 
 
@@ -179,8 +179,12 @@ def _replies(scorer: CompiledScorer, plan: TaskPlan, each: _Trial, cassette: Cas
     if isinstance(calls, list):
         return ScoreReplies(calls)
     if score is None:
-        return NoReplies("there is no score, and so no replies of its judge (they may be in the cassette)")
-    return NoReplies("the result has no replies of its judge (pass the cassette of the run with --replay)")
+        return NoReplies(
+            "the score is missing, and so are the replies of its judge (they may be in the cassette)"
+        )
+    return NoReplies(
+        "the result does not contain replies of its judge (pass the cassette of the run with --replay)"
+    )
 
 
 @dataclass(frozen=True)
@@ -295,7 +299,5 @@ def _call_differences(stored: Any, computed: Any) -> Iterator[tuple[tuple[str | 
             message = f"the result has {reply!r:.80}, recorded is {other['reply']!r:.80}"
             yield (CALLS, number, "reply"), message
         if not like(messages, other["messages"]):
-            message = (
-                f"something else was asked: {'; '.join(request_differences(other['messages'], messages))}"
-            )
+            message = f"the request differs: {'; '.join(request_differences(other['messages'], messages))}"
             yield (CALLS, number, "messages"), message

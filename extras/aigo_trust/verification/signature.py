@@ -48,7 +48,7 @@ def check_signature(
     beside = (attestation_file(result), bundle_file(result))
     files = [file for file in beside if file.is_file()] if attestation is None else [attestation]
     if not files and signer.is_anyone:
-        reason = f"there is no attestation (expected next to it: {beside[0].name})"
+        reason = f"the attestation is missing (expected next to it: {beside[0].name})"
         return level("signature", [], unchecked=reason)
     findings: list[Finding] = []
     signed, unchecked, documents = [], [], []
@@ -89,12 +89,12 @@ def _statement_findings(
 ) -> Iterator[Finding]:
     digest = texts.digest()
     if subject_digest(statement) != digest:
-        yield Finding(f"it is of a file with another digest than the result's ({digest:.16}…)", file=file)
+        yield Finding(f"it belongs to a file with another digest than the result ({digest:.16}…)", file=file)
     predicate = statement["predicate"]
     root = tree_root([leaf_digest(sample.text) for sample in texts.samples]).hex()
     samples = predicate["samples"]
     if samples["count"] != len(texts.samples):
-        message = f"it is of {samples['count']} samples, the result has {len(texts.samples)}"
+        message = f"it covers {samples['count']} samples, the result has {len(texts.samples)}"
         yield Finding(message, ("evidence", "samples"), file=file)
     elif samples.get("root") != root:
         yield Finding(
@@ -126,14 +126,14 @@ def _provenance_findings(stated: Mapping[str, Any], provenance: Path) -> Iterato
         with open_regular(provenance) as content:
             digest = hashlib.sha256(content.read(LARGEST)).hexdigest()
     except FileNotFoundError:
-        yield Finding("the attested provenance is not there", file=provenance.name)
+        yield Finding("the attested provenance is missing", file=provenance.name)
         return
     except OSError as error:
         yield Finding(f"the provenance cannot be read: {error}", file=provenance.name)
         return
     expected = stated.get("digest")
     if not isinstance(expected, Mapping) or expected.get("sha256") != digest:
-        yield Finding("is not the provenance that was attested: its digest is another", file=provenance.name)
+        yield Finding("is not the provenance that was attested: its digest differs", file=provenance.name)
 
 
 def _short(value: Any) -> str:
@@ -160,7 +160,9 @@ def check_disclosure(path: Path, signer: Signer) -> Verification:
     root = disclosure.root
     if disclosure.count != samples["count"] or root is None or root.hex() != samples.get("root"):
         findings.append(
-            Finding("the sample is not one of the attested result: sample or proof was altered", (), name)
+            Finding(
+                "the sample does not belong to the attested result: sample or proof was altered", (), name
+            )
         )
     place = f"number {disclosure.position + 1} of {disclosure.count}"
     notes = [f"sample {name} is {place} of the result with SHA-256 {subject_digest(statement)}"]

@@ -42,13 +42,15 @@ def verify(result: Path, materials: Materials) -> Verification:
     """
     if materials.rerun_scorers and materials.task is None:
         raise UsageError(
-            "--rerun-scorers runs the code of your own task: name it with --task", code=Code.MISSING_ARGUMENT
+            "--rerun-scorers runs the code of your task: name it with --task", code=Code.MISSING_ARGUMENT
         )
     if materials.replay is not None and not materials.replay.is_file():
-        raise UsageError(f"--replay: there is no cassette {str(materials.replay)!r}", code=Code.NOTHING_THERE)
+        raise UsageError(
+            f"--replay: cassette {str(materials.replay)!r} does not exist", code=Code.NOTHING_THERE
+        )
     reader = LogReader(result)
     if not result.is_file():
-        raise UsageError(f"there is no result {str(result)!r}", code=Code.NOTHING_THERE)
+        raise UsageError(f"result {str(result)!r} does not exist", code=Code.NOTHING_THERE)
     issues = [issue for issue in validate_log(result) if issue.severity == "error"]
     if issues:
         return Verification(result, _without_log(issues, result, materials))
@@ -184,7 +186,7 @@ def _digests(
             for issue in damage.issues
         ]
     elif record is None:
-        unchecked = f"there is no provenance (expected next to it: {provenance_file(texts.path).name})"
+        unchecked = f"the provenance is missing (expected next to it: {provenance_file(texts.path).name})"
     else:
         run = record.get("run")
         made_by = run.get("made_by") if isinstance(run, Mapping) else None
@@ -194,7 +196,7 @@ def _digests(
             intact.append(f"{num_unaltered} of {plural(num_samples, 'sample')} are as `{made_by}` wrote them")
         else:
             intact.append(f"the file is as `{made_by}` wrote it, by its provenance")
-            notes.append(f"{plural(num_samples, 'sample')} and all else are as `{made_by}` wrote them")
+            notes.append(f"{plural(num_samples, 'sample')} and all other data are as `{made_by}` wrote them")
     is_altered = bool(findings)
     if own is not None:
         engine = getattr(getattr(frame, "specification", None), "evaluated_entity", None)
@@ -206,7 +208,7 @@ def _digests(
         if not of_task:
             (intact if is_altered else notes).append(statement)
         elif not is_altered:
-            failure = "it is not a result of the task that was given"
+            failure = "it is not a result of the given task"
     elif record is not None and not is_altered:
         notes.append("task, config and rows come from the result (compare with your own: --task)")
     return level("digests", findings, notes=notes, unchecked=unchecked, failure=failure, intact=intact)

@@ -124,7 +124,7 @@ def test_all_invalid_rows_are_reported(folder: Path) -> None:
         (5, "found a value of type 'int', expected rows"),
         ({"question": ["a"]}, "found a value of type 'dict', expected rows"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "several columns are called 'a'"),
-        ([], "dataset 'q' has no rows"),
+        ([], "dataset 'q' is empty"),
     ],
 )
 def test_a_value_that_is_not_a_table_is_reported(folder: Path, table: Any, message: str) -> None:
@@ -158,13 +158,16 @@ def test_errors_in_task_text_have_positions(folder: Path) -> None:
     ("arguments", "message"),
     [
         ({}, "no task given"),
-        ({"task": "nowhere.yaml"}, "there is no file 'nowhere.yaml'"),
+        ({"task": "nowhere.yaml"}, "file 'nowhere.yaml' does not exist"),
         ({"task": "task.yaml#t"}, "found 'task.yaml#t', expected a task"),
         ({"task": "task.yaml", "subsampling": "first"}, "subsampling: found 'first'"),
         ({"task": "task.yaml", "num_samples": 0}, "num_samples is 0, expected at least 1"),
         ({"task": "task.yaml", "num_trials": 0}, "num_trials is 0, expected at least 1"),
-        ({"task": "task.yaml", "datasets": {"r": ROWS}}, "the task has no dataset 'r'; its dataset is 'q'"),
-        ({"task": "task.yaml", "datasets": {"q": "r.jsonl"}}, "there is no file"),
+        (
+            {"task": "task.yaml", "datasets": {"r": ROWS}},
+            "the task does not use dataset 'r'; its dataset is 'q'",
+        ),
+        ({"task": "task.yaml", "datasets": {"q": "r.jsonl"}}, "r.jsonl' does not exist"),
         ({"task": "task.yaml", "addresses": ["a/b"]}, "a/b"),
     ],
 )

@@ -112,7 +112,7 @@ def test_validate_finds_files_in_subfolders(aigo: Run, result: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["none.yaml"], "there is no file or folder 'none.yaml'"),
+        (["none.yaml"], "file or folder 'none.yaml' does not exist"),
         ([".", "--format", "xml"], "expected rich, json or github"),
         ([".", "--dialect", "aigo-4"], "expected default or aigo-3.17"),
         ([], "Missing argument"),
@@ -240,7 +240,7 @@ def test_explain_reports_samples_that_will_fail(aigo: Run, tmp_path: Path, tasks
     done = aigo("explain", "aigo_tasks/singleturn-generic-input", "--dataset", "qa-single-answers=rows.jsonl")
 
     assert done.code == 0
-    assert "will fail: the input template did not give JSON" in done.out
+    assert "will fail: the input template did not return JSON" in done.out
 
 
 def test_explain_shows_conversations(aigo: Run, tmp_path: Path) -> None:

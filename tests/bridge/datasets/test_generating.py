@@ -321,7 +321,7 @@ def test_labels_that_do_not_match_the_claims_are_refused(answer: str) -> None:
 
 
 def test_missing_column_is_reported() -> None:
-    with pytest.raises(DatasetError, match="the row has no column 'question'; columns: city, country"):
+    with pytest.raises(DatasetError, match="column 'question' is not in the row; columns: city, country"):
         make(INLINE, {"type": "claim_extraction", "model_key": "m"}, ask=lambda question: "")
 
 

@@ -158,7 +158,7 @@ class TestModelResponse:
         assert ModelResponse(raw_output=None, items=[message("assistant")]).text == ""
 
     def test_response_without_an_assistant_message_has_no_text(self) -> None:
-        with pytest.raises(ValueError, match="no assistant message"):
+        with pytest.raises(ValueError, match="does not contain an assistant message"):
             _ = ModelResponse(raw_output=None, items=[CustomTaskOutputMessage(content="a")]).text
 
 
@@ -197,7 +197,7 @@ class TestFromInputAndOutput:
 
     def test_output_without_an_answer_is_refused(self) -> None:
         for raw in (ChatCompletionModelOutput(choices=[]), OpenResponsesModelOutput(items=[call("c")])):
-            with pytest.raises(ValueError, match="has no"):
+            with pytest.raises(ValueError, match="does not contain"):
                 SingleSolverOutput.from_input_and_output("q", raw)
 
     def test_raw_exchange_is_kept_if_input_and_output_are_known(self) -> None:

@@ -248,7 +248,9 @@ def test_missing_and_unused_models_are_refused(plan: TaskPlan, tmp_path: Path) -
     check(judge="a/c")
     with pytest.raises(UsageError, match=r"the task uses 'judge'; .*--model-map 'judge=PROVIDER/MODEL'"):
         check()
-    with pytest.raises(UsageError, match=r"--model-map: the task has no model 'other' \(it uses 'judge'\)"):
+    with pytest.raises(
+        UsageError, match=r"--model-map: the task does not use model 'other' \(it uses 'judge'\)"
+    ):
         check(judge="a/c", other="a/d")
     with pytest.raises(UsageError, match="--model PROVIDER/MODEL"):
         check(None, judge="a/c")

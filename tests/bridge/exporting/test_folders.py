@@ -121,7 +121,7 @@ def test_files_that_an_export_did_not_write_are_not_replaced(name: str, tmp_path
         (place / "mine.txt").write_text("mine")
     before = contents(tmp_path)
 
-    with pytest.raises(UsageError, match=f"'{name}' in folder .* come from no export"):
+    with pytest.raises(UsageError, match=f"'{name}' in folder .* are not from an export"):
         export(tmp_path / "out", "1", force=True)
 
     assert contents(tmp_path) == before

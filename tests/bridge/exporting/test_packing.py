@@ -311,5 +311,5 @@ def test_argument_changed_by_yaml_parsing_is_refused() -> None:
 def test_plan_without_a_file_cannot_be_packed(tmp_path: Path) -> None:
     made = replace(plan(PlanOrigin(str(write_task(tmp_path / "author")))), origin=None)
 
-    with pytest.raises(UnsupportedPlanError, match="was not made from a file"):
+    with pytest.raises(UnsupportedPlanError, match="does not come from a file"):
         packed(made, tmp_path / "packed")

@@ -232,7 +232,7 @@ SYSTEM = [{"role": "system", "content": "Be brief."}, {"role": "user", "content"
         ("definition.dataset", {"source": "task_result", "key": "r"}, "earlier task result"),
         ("definition.trials", {"num_trials": 3}, "several trials"),
         ("definition.actions", [{"key": "a"}], "action rules"),
-        ("definition.solver", None, "no solver"),
+        ("definition.solver", None, "does not define a solver"),
         ("definition.solver.postprocessor", {"type": "python", "postprocess_snippet": ""}, "postprocessor"),
         ("definition.solver.type", "multi_turn_solver", "'multi_turn_solver'"),
         (BUILDER, {"type": "generic", "template": ""}, "'generic'"),
@@ -266,7 +266,7 @@ def test_all_reasons_are_reported_up_to_a_limit() -> None:
     many = from_aigo(FOREIGN, [{"country": "x"}] * 50).reasons
     assert len(many) == 21
     assert many[-1] == "and 30 more reasons"
-    assert from_aigo(FOREIGN, []).reasons == ("the dataset has no rows",)
+    assert from_aigo(FOREIGN, []).reasons == ("the dataset is empty",)
 
 
 def test_duplicate_row_ids_cannot_be_converted() -> None:

@@ -236,7 +236,7 @@ def test_run_refuses_a_file_with_errors_unless_bad_tasks_are_allowed(tmp_path: P
     with pytest.raises(SpecError) as caught:
         load_tasks(bad_file, allow_bad_tasks=True)
     assert len(caught.value.issues) == len(Rule)
-    with pytest.raises(SpecError, match="no task records"):
+    with pytest.raises(SpecError, match="does not contain task records"):
         load_tasks(written(tmp_path / "empty.jsonl"), allow_bad_tasks=True)
 
 

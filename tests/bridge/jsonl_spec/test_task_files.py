@@ -55,7 +55,7 @@ def test_record_file_and_converted_task_have_the_same_plan(aigo: Run, tmp_path: 
 def test_records_are_found_by_folder_and_by_shipped_name(tmp_path: Path) -> None:
     assert planned(fixture_file().parent).digest == planned(fixture_file()).digest
     assert planned(Path("aigo_tasks/jsonl-fixture")).digest == planned(fixture_file()).digest
-    with pytest.raises(UsageError, match=r"has no task\.yaml and no tasks\.jsonl"):
+    with pytest.raises(UsageError, match=r"contains neither task\.yaml nor tasks\.jsonl"):
         planned(tmp_path)
 
 
@@ -96,8 +96,8 @@ def test_record_files_are_recognized_by_name_or_content(
         ("t.json", f"[\n{LINE}\n]", "found a list of objects", "jq -c '.[]' t.json > t.jsonl"),
         ("t.jsonl", json.dumps(SOUND, indent=2), "an object over several lines", "jq -c '.' t.jsonl"),
         ("t.json", json.dumps(SOUND, indent=2), "an object over several lines", "jq -c '.' t.json > t.jsonl"),
-        ("t.jsonl", "", "no task records", None),
-        ("t.jsonl", "\n \r\n", "no task records", None),
+        ("t.jsonl", "", "does not contain task records", None),
+        ("t.jsonl", "\n \r\n", "does not contain task records", None),
         ("t.jsonl", LINE.encode("utf-16"), "it is UTF-16, expected UTF-8", None),
         ("t.jsonl", "[1, 2]\n", "found a list, expected an object", None),
         ("t.jsonl", f"{LINE}\n{LINE}\n", "already the id of line 1", None),

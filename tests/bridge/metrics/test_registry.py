@@ -80,7 +80,7 @@ def test_new_metric_type_is_validated(aigo: Run, written: Path) -> None:
     wrong = aigo("validate", with_metric(written, bound=float("inf"), field="is_corect"))
     assert wrong.code == 1
     assert "'bound': no number reaches it" in wrong.out + wrong.err
-    assert "the scorer has no score 'is_corect'" in wrong.out + wrong.err
+    assert "the scorer does not return score 'is_corect'" in wrong.out + wrong.err
     unknown = aigo("validate", with_metric(written, bond=1))
     assert "known keys: key, name, field, type, bound" in unknown.out + unknown.err
     strict = aigo("validate", with_metric(written), "--dialect", "aigo-3.17")

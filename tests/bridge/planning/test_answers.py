@@ -64,7 +64,7 @@ def test_an_invalid_correct_choice_is_reported_with_its_rows(tmp_path: Path) -> 
         (MCQA, cells("A", 1), "'1' of ['A', 'B']", "count as wrong"),
         (OF_ROWS, [{"a": "A", "c": ["A", "B"]}, {"a": "C", "c": ["A", "B"]}], "'C' of ['A', 'B']", "wrong"),
         (OF_ROWS, [{"a": "A", "c": '["B", "C"]'}], "'A' of ['B', 'C']", "count as wrong"),
-        (OF_ROWS, [{"a": "A", "c": ["A", "A"]}], "'choices' has a choice twice", "the same letter"),
+        (OF_ROWS, [{"a": "A", "c": ["A", "A"]}], "'choices' contains a choice twice", "the same letter"),
         (OF_ROWS, [{"a": "A", "c": ["A", "B"]}, {"a": "A", "c": "A or B"}], "'choices' cannot be read", "fail"),
         (OF_ROWS, [{"a": "A", "c": ["A"]}, {"a": "A", "c": 5}], "'choices' cannot be read in 1 of 2", "fail"),
         (OF_ROWS, [{"a": "1", "c": [1, 2]}], "expected a list of texts", "fail"),

@@ -66,20 +66,24 @@ def errors(folder: Path, *rules: dict[str, Any], **parts: str) -> list[Issue]:
 UNKNOWN = [
     (
         "{{ scores.string_equal.is_correct }}",
-        "the task has no scorer 'string_equal'",
+        "the task does not define scorer 'string_equal'",
         "did you mean 'string_equals'?",
     ),
     (
         "{{ scores['string_equal'].is_correct }}",
-        "the task has no scorer 'string_equal'",
+        "the task does not define scorer 'string_equal'",
         "did you mean 'string_equals'?",
     ),
     (
         "{{ scores.zzz.x }}",
-        "the task has no scorer 'zzz'",
+        "the task does not define scorer 'zzz'",
         "its scorers: labeller, mine, rag, string_equals, string_equals_2",
     ),
-    ("{{ scores.string_equals_3.is_correct }}", "the task has no scorer 'string_equals_3'", "did you mean"),
+    (
+        "{{ scores.string_equals_3.is_correct }}",
+        "the task does not define scorer 'string_equals_3'",
+        "did you mean",
+    ),
     (
         "{{ scores.string_equals_2.is_corect }}",
         "scorer 'string_equals_2' has no score 'is_corect'",
@@ -89,7 +93,7 @@ UNKNOWN = [
     ("{{ scores.rag.precision }}", "scorer 'rag' has no score 'precision'", "recall"),
     (
         "{{ 1 + scores.labeler.label | length }}",
-        "the task has no scorer 'labeler'",
+        "the task does not define scorer 'labeler'",
         "did you mean 'labeller'?",
     ),
     ("{{ sample.Q }}", "`sample.Q` is not a column of the dataset", "did you mean"),
@@ -98,8 +102,8 @@ UNKNOWN = [
         "`sample.mycol` is not a column of the dataset",
         "did you mean 'my col'?",
     ),
-    ("{{ solver_output.outptu }}", "the solver output has no 'outptu'", "did you mean 'output'?"),
-    ("{{ solver_output.solver_outputs }}", "the solver output has no 'solver_outputs'", None),
+    ("{{ solver_output.outptu }}", "the solver output does not contain 'outptu'", "did you mean 'output'?"),
+    ("{{ solver_output.solver_outputs }}", "the solver output does not contain 'solver_outputs'", None),
     ("{{ scores.labeller }}", "all scores of the scorer", "{{ scores.labeller.label }}"),
     ("{{ scores }}", "all scores of the sample", None),
     ("{{ sample }}", "the whole row", "{{ sample.x }}"),
@@ -193,7 +197,7 @@ def test_every_operator_is_checked_for_unknown_names(tmp_path: Path, op: str) ->
     operands: dict[str, dict[str, Any]] = {"in": {"values": ["x"]}, "greater_than": {"value": 1}}
     operand = operands.get(op, {})
     (issue,) = errors(tmp_path, rule(op, "{{ scores.string_equal.is_correct }}", **operand))
-    assert "no scorer" in issue.message
+    assert "does not define scorer" in issue.message
 
 
 def test_all_invalid_rules_are_reported_once(tmp_path: Path) -> None:
@@ -236,7 +240,7 @@ def test_names_from_parameters_are_checked_after_binding(tmp_path: Path) -> None
     )
     read(TaskSpec, file)
     assert plan(PlanOrigin(task=str(file), config={"scorer": "string_equals"})).warnings == ()
-    with pytest.raises(SpecError, match="no scorer 'string_equal'"):
+    with pytest.raises(SpecError, match="does not define scorer 'string_equal'"):
         plan(PlanOrigin(task=str(file), config={"scorer": "string_equal"}))
 
 
@@ -283,7 +287,7 @@ def test_validate_explain_and_run_reject_an_unknown_name(aigo: Run, tmp_path: Pa
     done = aigo(verb, "t.yaml", *more)
     assert done.code == (1 if verb == "validate" else 2), done.out + done.err
     shown = done.out + done.err
-    assert "t.yaml:20:23: error: the task has no scorer" in shown
+    assert "t.yaml:20:23: error: the task does not define scorer" in shown
     assert "did you mean 'string_equals'?" in shown
     assert "{{ sample.q }}" in shown
 

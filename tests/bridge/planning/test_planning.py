@@ -333,8 +333,8 @@ def test_duplicate_dataset_declaration_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"datasets": {"x": "q.jsonl"}}, "the task has no dataset 'x'; its dataset is 'q'"),
-        ({"datasets": {"q": "missing.jsonl"}}, "dataset 'q': there is no file 'missing.jsonl'"),
+        ({"datasets": {"x": "q.jsonl"}}, "the task does not use dataset 'x'; its dataset is 'q'"),
+        ({"datasets": {"q": "missing.jsonl"}}, "dataset 'q': file 'missing.jsonl' does not exist"),
         ({"num_samples": 0}, "num_samples is 0, expected at least 1"),
         ({"num_trials": 0}, "num_trials is 0, expected at least 1"),
     ],
@@ -356,7 +356,7 @@ def test_empty_dataset_is_rejected(tmp_path: Path, rows: str) -> None:
     [
         ("aigo_tasks/hp-trivai", "did you mean 'aigo_tasks/hp-trivia'?"),
         ("aigo_tasks/zzzzzz", "`aigo-bridge list` shows them"),
-        ("nowhere.yaml", "there is no file 'nowhere.yaml'"),
+        ("nowhere.yaml", "file 'nowhere.yaml' does not exist"),
     ],
 )
 def test_a_misspelled_task_is_reported(name: str, message: str) -> None:
@@ -366,7 +366,7 @@ def test_a_misspelled_task_is_reported(name: str, message: str) -> None:
 
 
 def test_folder_without_task_file_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"has no task\.yaml"):
+    with pytest.raises(UsageError, match=r"contains neither task\.yaml"):
         plan(tmp_path)
     assert plan(write(tmp_path).parent).samples
 

@@ -49,7 +49,7 @@ def test_existing_files_are_reported_and_nothing_is_written(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("obstacle", "message"),
-    [("file", "is not a folder"), ("out", "lies out of the folder"), ("nothing", "is a link to nothing")],
+    [("file", "is not a folder"), ("out", "is outside the folder"), ("nothing", "is a broken link")],
 )
 def test_file_or_link_in_place_of_a_folder_is_reported(tmp_path: Path, obstacle: str, message: str) -> None:
     folder, place = tmp_path / "p", tmp_path / "p" / "deep"
@@ -84,7 +84,9 @@ def test_a_failed_write_leaves_no_files(tmp_path: Path, monkeypatch: pytest.Monk
     assert tree(tmp_path) == {"deep"}
 
 
-def test_file_created_meanwhile_is_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_created_in_the_meantime_is_not_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def meddle(descriptor: int) -> None:
         (tmp_path / "deep" / "er").mkdir(parents=True, exist_ok=True)
         (tmp_path / "deep" / "er" / "b.txt").write_text("mine")

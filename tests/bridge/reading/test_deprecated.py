@@ -197,7 +197,7 @@ def test_task_that_evaluates_a_model_without_solver_is_an_error(
     outer = "evaluated_entity_type: model\n" if place == "outer" else ""
     inner = "  evaluated_entity_type: model\n" if place == "inner" else ""
     errors = errors_of(entity_task(outer, inner, solver), tmp_path)
-    message = "'evaluated_entity_type' is 'model', but the definition has no solver to call it"
+    message = "'evaluated_entity_type' is 'model', but the definition does not contain a solver to call it"
     assert [issue.message for issue in errors] == ([message] if wrong else [])
 
 

@@ -868,7 +868,7 @@ METRICS: list[Row] = [
         SINGLE_TURN,
         "{type: mean, key: mean, field: is_correct, name: Accuracy}",
         "{type: mean, field: ⟦is_corect}",
-        "'field': the scorer has no score 'is_corect'",
+        "'field': the scorer does not return score 'is_corect'",
         "did you mean 'is_correct'?",
     ),
     (

@@ -141,7 +141,7 @@ class TestWriting:
 
     def test_a_missing_file_is_reported_with_any_name(self, tmp_path: Path) -> None:
         for name in ("log", "log.txt", "log.json"):
-            with pytest.raises(EvidenceError, match="there is no such file"):
+            with pytest.raises(EvidenceError, match="the file does not exist"):
                 read_log(tmp_path / name).frame()
 
     def test_an_exception_leaves_only_the_old_file(self, tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ class TestWriting:
 
     def test_samples_without_evidence_are_rejected(self, tmp_path: Path) -> None:
         without = TaskResultLog.model_validate({**whole(), "evidence": None})
-        with pytest.raises(EvidenceError, match="no evidence"):
+        with pytest.raises(EvidenceError, match="does not contain evidence"):
             write_log(tmp_path / "a.json", [sample(1)], finish=without)
 
         write_log(tmp_path / "a.json", [], finish=without)
@@ -376,7 +376,7 @@ class TestReading:
             read_log(path).load()
 
     def test_a_missing_file_and_a_folder_are_evidence_errors(self, tmp_path: Path) -> None:
-        with pytest.raises(EvidenceError, match="no such file"):
+        with pytest.raises(EvidenceError, match="the file does not exist"):
             list(read_log(tmp_path / "none.json"))
         (tmp_path / "folder.json").mkdir()
         with pytest.raises(EvidenceError, match="cannot read"):

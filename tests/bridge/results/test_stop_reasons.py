@@ -55,6 +55,6 @@ def test_incomplete_answers_are_described_by_stop_reason() -> None:
 
     assert incomplete_texts(reasons) == [
         "2 answers stopped by the content filter",
-        "1 cut at the token limit",
+        "1 truncated at the token limit",
     ]
     assert incomplete_texts({"stop": 1}) == []

@@ -125,7 +125,7 @@ def test_truncated_log_is_reported_with_its_position(tmp_path: Path) -> None:
 
 def test_missing_log_is_reported(tmp_path: Path) -> None:
     (issue,) = validate_log(tmp_path / "none.json")
-    assert issue.message == "there is no such file"
+    assert issue.message == "the file does not exist"
 
 
 def test_every_field_error_has_a_hint(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_non_numeric_likelihood_fails_the_sample(name: str, value: object) -> No
     found = [Likelihood("x", -1.0, 1, True), Likelihood("y", -2.0, 1, False)]
     raw: Any = raw_output(found)
     raw[RAW_KEY][1][name] = value
-    with pytest.raises(SampleError, match="compares with nothing") as caught:
+    with pytest.raises(SampleError, match="cannot be compared") as caught:
         scored(scorer(), row_of(found, 0), raw)
     assert (caught.value.stage, caught.value.kind) == ("score", "InvalidLikelihood")
 

@@ -70,7 +70,7 @@ def test_fields_of_a_new_scorer_type_are_validated(aigo: Run, written: Path) -> 
     said = aigo("validate", wrong)
     assert said.code == 1
     assert "'min_length': found 0, expected 1 or more" in said.out + said.err
-    assert "the scorer has no score 'known_word'" in said.out + said.err
+    assert "the scorer does not return score 'known_word'" in said.out + said.err
     unknown = aigo("validate", with_scorer(written, min_length=1, metrics=[], expectd="x"))
     assert (
         "known keys: key, display_name, purpose, metrics, type, expected, min_length"

@@ -129,7 +129,7 @@ def test_a_value_is_compared_instead_of_the_answer() -> None:
     ],
 )
 def test_output_without_chat_completion_fails_the_sample(output: SolverTrace | None) -> None:
-    with pytest.raises(SampleError, match="no chat completion to compare") as caught:
+    with pytest.raises(SampleError, match="does not contain a chat completion to compare") as caught:
         equals(output, {"a": "x"})
     assert (caught.value.stage, caught.value.kind) == ("score", "MissingValue")
     assert "`value`" in str(caught.value.hint)
@@ -269,7 +269,7 @@ def test_bleu_with_empty_ground_truth_fails_the_sample(truth: str) -> None:
 
 def test_bleu_without_answer_or_value_fails_the_sample() -> None:
     scorer = Bleu(BleuScorer(type="bleu", ground_truth="a"))
-    with pytest.raises(SampleError, match="no chat completion"):
+    with pytest.raises(SampleError, match="does not contain a chat completion"):
         asyncio.run(scorer(Sample(0, {}), None, nobody))
 
 

@@ -61,7 +61,7 @@ def test_solver_without_a_model_call_has_no_output() -> None:
 
 def test_group_of_answers_is_an_error() -> None:
     group: SolverOutput = GroupedSolverTrace(solver_outputs=[CHAT, CHAT])
-    with pytest.raises(SampleError, match="a group of 2 answers, and the snippet takes a single one"):
+    with pytest.raises(SampleError, match="a group of 2 answers, and the snippet accepts a single answer"):
         last_call(group)
 
 

@@ -220,7 +220,7 @@ def test_only_the_endless_call_is_stopped(host: SnippetHost, body: str) -> None:
         ("import ctypes; ctypes.string_at(0)", "killed by SIGSEGV"),
         (
             "import os; [os.write(n, b'[\"value\", 1, 2]\\n') for n in range(3, 9)]",
-            "wrote something else than",
+            "wrote other data than",
         ),
         ("return len(bytearray(1 << 34))", "ran out of memory"),
         ("return f", "returned a function, which is not JSON"),

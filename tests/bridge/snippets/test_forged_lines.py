@@ -89,7 +89,7 @@ async def outcomes(host: SnippetHost, body: str) -> tuple[Any, list[Any]]:
 )
 def test_forged_line_fails_only_its_call(host: SnippetHost, body: str) -> None:
     bad, good = asyncio.run(outcomes(host, body))
-    assert bad == "solver.py: wrote something else than its answer into the pipe for answers" or bad == 1
+    assert bad == "solver.py: wrote other data than its answer into the pipe for answers" or bad == 1
     assert good == [4 * value for value in range(1, 6)]
 
 

@@ -255,7 +255,7 @@ def test_forged_answer_is_an_error(host: SnippetHost) -> None:
                     pass
             return "real"
     """
-    with pytest.raises(SnippetError, match="wrote something else than its answer"):
+    with pytest.raises(SnippetError, match="wrote other data than its answer"):
         call(host, source)
     assert call(host, "def f(): return 'next'") == "next"
 

@@ -89,8 +89,8 @@ def test_agent_result_becomes_the_output() -> None:
         ({"files": "f"}, {}, "no column 'f'"),
         ({"files": "f"}, {"f": ["a"]}, r"files: found \['a'\], expected a mapping from names to texts"),
         ({"files": "f"}, {"f": {"a": 1}}, "expected a mapping from names to texts"),
-        ({"files": "{{ sample.q }}"}, {}, "files: the template gave no JSON"),
-        ({"output_files": "{{ sample.q }}"}, {}, "output_files: the template gave no JSON"),
+        ({"files": "{{ sample.q }}"}, {}, "files: the template returned invalid JSON"),
+        ({"output_files": "{{ sample.q }}"}, {}, "output_files: the template returned invalid JSON"),
         ({"output_files": "{{ sample.f }}"}, {"f": "{}"}, "output_files: found {}, expected a list of names"),
     ],
 )
@@ -102,7 +102,7 @@ def test_invalid_files_fail_the_sample(fields: dict[str, Any], sample: dict[str,
 
 def test_agents_are_rejected_without_a_sandbox() -> None:
     spec = AgentSolver.model_validate({"type": "agent_solver", "input_builder": INPUT})
-    with pytest.raises(UnsupportedPlanError, match="no sandbox for the tools of agents"):
+    with pytest.raises(UnsupportedPlanError, match="a sandbox for the tools of agents"):
         asyncio.run(AgentRun(spec, None)({"q": ""}, None, None))  # type: ignore[arg-type]  # nor here
 
 

@@ -162,7 +162,7 @@ def test_trace_can_be_returned_as_json(host: SnippetHost) -> None:
         (
             "return {'trace': {'items': [{'role': 'user', 'content': 'x'}]}}",
             "InvalidSolverOutput",
-            "returned no SolverTrace: trace.items.0: has no type",
+            "returned no SolverTrace: trace.items.0: 'type' is missing",
         ),
         (
             "raise ValueError('no')",
@@ -175,7 +175,7 @@ def test_trace_can_be_returned_as_json(host: SnippetHost) -> None:
         (
             "await model.predict([{'role': 'user', 'content': 4}])",
             "InvalidModelInput",
-            "items.0: has no type",
+            "items.0: 'type' is missing",
         ),
         ("await model.predict('x', top_k=3)", "InvalidModelInput", "model.predict asks for top_k"),
         ("await model.predict([{'role': 'robot', 'content': 'x'}])", "InvalidModelInput", "chat messages"),

@@ -170,7 +170,7 @@ def test_mapping_of_inputs_gives_traces_by_name() -> None:
         ('{"messages": []}', "gave one model input, expected a list"),
         ('[{"messages": []}, 4]', "input 1 of the group: the input template gave a int"),
         ('{"a": {"prompt": 1}}', "input 'a' of the group: the input template gave an object"),
-        ("[", "did not give JSON"),
+        ("[", "did not return JSON"),
     ],
 )
 def test_an_invalid_group_fails_the_sample(template: str, message: str) -> None:

@@ -131,16 +131,16 @@ def test_generic_body_can_set_options_and_response_format() -> None:
 @pytest.mark.parametrize(
     ("template", "message"),
     [
-        ('{"messages": [{"role": "user", "content": "{{ sample.q }}"}]}', "did not give JSON"),
-        ("", "did not give JSON: Expecting value at line 1, column 1 ('')"),
-        ("\n\n{\n\n", "did not give JSON"),
-        ("{{ sample.q }}", "did not give JSON"),
+        ('{"messages": [{"role": "user", "content": "{{ sample.q }}"}]}', "did not return JSON"),
+        ("", "did not return JSON: Expecting value at line 1, column 1 ('')"),
+        ("\n\n{\n\n", "did not return JSON"),
+        ("{{ sample.q }}", "did not return JSON"),
         ("[]", 'the input template gave a list, expected an object with "messages"'),
         ("4", 'gave a int, expected an object with "messages"'),
         ('{"prompt": 1, "a": 2}', "gave an object with ['a', 'prompt'], expected"),
-        ('{"messages": "hi"}', "did not give chat messages: messages"),
-        ('{"messages": [{"role": "robot", "content": "x"}]}', "did not give chat messages: messages.0"),
-        ('{"messages": [{"role": "user"}]}', "did not give chat messages: messages.0"),
+        ('{"messages": "hi"}', "did not return chat messages: messages"),
+        ('{"messages": [{"role": "robot", "content": "x"}]}', "did not return chat messages: messages.0"),
+        ('{"messages": [{"role": "user"}]}', "did not return chat messages: messages.0"),
         ('{"messages": [], "top_k": 1, "stream": true}', "asks for stream, top_k, which would be lost"),
     ],
 )
@@ -177,7 +177,7 @@ def test_a_body_without_options_has_no_options() -> None:
 @pytest.mark.parametrize("text", ['{"messages": [], "seed": ' + "9" * 5000 + "}", "[" * 50_000])
 def test_unreadable_json_of_a_template_fails_the_sample(text: str) -> None:
     template = SampleTemplate("{{ sample.body }}")
-    with pytest.raises(SampleError, match="the input template gave JSON that cannot be read") as error:
+    with pytest.raises(SampleError, match="the input template returned JSON that cannot be read") as error:
         body_from_template(template, {"body": text})
     assert error.value.kind == "InvalidModelInput"
     assert error.value.code == Code.WRONG_INPUT

@@ -107,10 +107,10 @@ def _turned(value: object) -> object:
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ({"a": [0, math.nan]}, "nan is not JSON, so the value has no canonical JSON (at /a/1)"),
+        ({"a": [0, math.nan]}, "nan is not JSON, so canonical JSON cannot represent the value (at /a/1)"),
         (math.inf, "inf is not JSON"),
         ({"seed": 2**53}, "the integer 9007199254740992 is beyond 2**53 - 1"),
-        ({"a/b": "\ud800"}, "half a surrogate pair, so the value has no canonical JSON (at /a~1b)"),
+        ({"a/b": "\ud800"}, "half a surrogate pair, so canonical JSON cannot represent the value (at /a~1b)"),
         ({1: 2}, "the key 1 is not text"),
         ({"a": {3}}, "a value of type set is not JSON"),
     ],

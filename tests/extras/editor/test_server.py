@@ -237,7 +237,7 @@ def test_rename_changes_a_parameter_in_all_files(folder: Path) -> None:
                 "config.lang", "config.tongue"
             )
             assert texts["quiz/prompt.md"] == "Answer in << config.tongue >>.\n"
-            with pytest.raises(JsonRpcException, match="cannot be a parameter"):
+            with pytest.raises(JsonRpcException, match="is not a parameter name"):
                 await rename(opened, TASK, marked, "a b")
             with pytest.raises(JsonRpcException, match="only parameters"):
                 await rename(opened, TASK, text.replace("role: user", "role: us█er"), "tongue")

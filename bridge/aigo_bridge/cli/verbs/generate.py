@@ -73,7 +73,7 @@ def generate(
     from aigo_bridge.results.log_files import open_for_replacing
 
     if not dataset_file.is_file():
-        raise UsageError(f"there is no file {str(dataset_file)!r}", code=Code.NOTHING_THERE)
+        raise UsageError(f"file {str(dataset_file)!r} does not exist", code=Code.NOTHING_THERE)
     sources = GenerationInputs(
         load_engine(engine), pairs("--model-map", model_map), pairs("--dataset", dataset), root
     )

@@ -204,7 +204,7 @@ def _stored_log(location: str, engine: Engine, folder: Path) -> Path:
     path = Path(location)
     if path.name.endswith(RESULT_SUFFIXES):
         if not path.is_file():
-            raise UsageError(f"there is no result log {location!r}", code=Code.NOTHING_THERE)
+            raise UsageError(f"result log {location!r} does not exist", code=Code.NOTHING_THERE)
         return path
     head = None if "://" in location else head_of(path)
     if head is not None and is_result_log(head):

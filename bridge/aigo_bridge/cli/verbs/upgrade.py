@@ -62,7 +62,7 @@ def upgrade(
         return
     (file,) = files
     if not file.is_file():
-        raise UsageError(f"there is no file {str(file)!r}", code=Code.NOTHING_THERE)
+        raise UsageError(f"file {str(file)!r} does not exist", code=Code.NOTHING_THERE)
     text = upgrade_text(file, root=root)
     if not write:
         typer.echo(text, nl=False)

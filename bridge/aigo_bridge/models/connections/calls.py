@@ -75,10 +75,10 @@ class CallError(BridgeError, RuntimeError):
         return None if self.exchange is None else self.exchange.status
 
 
-HINT = "is the address right? Of servers that speak OpenAI's protocol it usually ends in /v1"
+HINT = "check the address: for OpenAI-compatible servers, it usually ends in /v1"
 """Advice for an answer that is an HTML page."""
 
-RESUME = "when the server works again, --resume asks for the failed samples"
+RESUME = "when the server works again, --resume runs the failed samples"
 """Advice for a server that keeps failing."""
 
 
@@ -219,7 +219,7 @@ class TemplateAdapter:
             at = getattr(error, "pos", 0)
             shown = text[max(0, at - 60) : at + 60].strip()
             hint = "write values as {{ value | tojson }}, without quotes around them"
-            message = f"adapter {self.key!r}, process_output: gave no JSON: {error} (near {shown!r})"
+            message = f"adapter {self.key!r}, process_output: returned invalid JSON: {error} (near {shown!r})"
             raise CallError(message, "invalid", hint=hint) from error
 
     def _failed(self, template: str, error: TemplateError) -> CallError:

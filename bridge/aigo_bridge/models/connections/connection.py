@@ -177,7 +177,7 @@ class Connection:
     def _check(self, call: CallInput) -> None:
         if self.task == "embeddings" and not _is_texts(call.input):
             raise CallError(
-                f"model {self.key!r} makes embeddings: expected a list of texts to embed", "invalid"
+                f"model {self.key!r} creates embeddings: expected a list of texts to embed", "invalid"
             )
 
     def _read(self, response: Response, call: CallInput) -> Reply:
@@ -188,14 +188,14 @@ class Connection:
             raise CallError(
                 f"the endpoint answered {response.status}, a redirection, which is not followed",
                 "refused",
-                hint="write the address that it leads to as 'url'",
+                hint="write its target address as 'url'",
             )
         stream = (
             stream_of(response.text) if self.task == "chat_completion" and response.status < 300 else None
         )
         if stream is not None:
             if (problem := stream_error(stream)) is not None:
-                raise CallError(f"the endpoint gave up in the middle of its answer: {problem}", "transient")
+                raise CallError(f"the endpoint stopped in the middle of its answer: {problem}", "transient")
             if is_cut_off(stream):
                 raise CallError("the stream ended before the answer did", "transient")
         try:

@@ -110,7 +110,7 @@ def parse_reply(value: Any, task: MLTask, count: int | None = None) -> Reply:
         raise _invalid(f"found an object with {keys[:200]}, expected 'choices'")
     parsed = tuple(_choice(choice, f"choices[{index}]") for index, choice in enumerate(choices))
     if not parsed:
-        raise _invalid("the model gave no answer ('choices' is empty)")
+        raise _invalid("the model returned no answer ('choices' is empty)")
     model = value.get("model")
     return Reply(
         choices=parsed,
@@ -151,9 +151,9 @@ def _text(value: Any, where: str) -> str:
 def _choice(choice: Any, where: str) -> Choice:
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(message, dict):
-        raise _invalid(f"{where}: has no 'message'")
+        raise _invalid(f"{where}: 'message' is missing")
     if "content" not in message and not message.get("tool_calls") and not message.get("refusal"):
-        raise _invalid(f"{where}.message: has no 'content'")
+        raise _invalid(f"{where}.message: 'content' is missing")
     reason = choice.get("finish_reason")
     reasoning = message.get("reasoning_content") or message.get("reasoning")
     return Choice(
@@ -173,7 +173,7 @@ def _calls(calls: Any, where: str) -> tuple[ToolCallReply, ...]:
     for index, call in enumerate(calls if isinstance(calls, list) else [calls]):
         function = call.get("function", call) if isinstance(call, dict) else None
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-            raise _invalid(f"{where}.message.tool_calls[{index}]: names no function")
+            raise _invalid(f"{where}.message.tool_calls[{index}]: the function name is missing")
         arguments = function.get("arguments")
         text = arguments if isinstance(arguments, str) else json.dumps({} if arguments is None else arguments)
         call_id = call.get("id") or call.get("call_id") or f"call_{index}"
@@ -276,7 +276,7 @@ def _references(references: Any, where: str) -> list[dict[str, Any]]:
         elif isinstance(reference, dict) and isinstance(reference.get("content"), str):
             passages.append(reference)
         else:
-            raise _invalid(f"{where}[{index}]: has no 'content'")
+            raise _invalid(f"{where}[{index}]: 'content' is missing")
     return passages
 
 
@@ -328,7 +328,7 @@ def _from_items(value: dict[str, Any]) -> Reply:
                     texts.append(part.get("text", ""))
                     logprobs += _logprobs(part.get("logprobs"), "items")
     if not texts and not calls and not refusals:
-        raise _invalid("the model gave no answer ('items' holds neither text nor a function call)")
+        raise _invalid("the model returned no answer ('items' contains neither text nor a function call)")
     choice = Choice(
         text="\n".join(texts),
         refusal="\n".join(refusals) or None,

@@ -271,7 +271,7 @@ class _Unpacking:
         self._inflater: Any = None
         if self._name not in ("", "identity", *_CODINGS):
             raise CallError(
-                f"the response is encoded in {coding[:100]!r}, which was not asked for", "invalid"
+                f"the response is encoded in {coding[:100]!r}, which was not requested", "invalid"
             )
 
     def pieces(self, part: bytes) -> Iterator[bytes]:
@@ -321,7 +321,7 @@ def _not_connected(error: Exception, message: str) -> CallError:
         return CallError(message, "refused", hint=hint)
     if _WANTED_OF_US.search(str(error)):
         return CallError(
-            message, "refused", hint="the server wants a client certificate that it knows: see 'client_cert'"
+            message, "refused", hint="the server requires a known client certificate: see 'client_cert'"
         )
     return CallError(message, "transient")
 

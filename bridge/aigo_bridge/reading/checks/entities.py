@@ -227,7 +227,7 @@ def _values(config: dict[str, Any], parameters: Any, path: Path, owner: str, use
         needed = parameter.get("default_value") is None and parameter.get("nullable") is not True
         if isinstance(name, str) and needed and name not in config:
             yield Issue(
-                f"no value for parameter {name!r} of {owner}, which has no default",
+                f"parameter {name!r} of {owner} needs a value: it does not have a default",
                 path=path,
                 code=Code.MISSING_PARAMETER,
             )

@@ -118,7 +118,7 @@ def _metric(
         if "." in score and score.split(".")[0] in scores:
             continue
         yield Issue(
-            f"{name!r}: the scorer has no score {score!r}",
+            f"{name!r}: the scorer does not return score {score!r}",
             path=(*path, name),
             hint=nearest(score, names) or f"its scores: {', '.join(sorted(names))}",
             code=Code.UNKNOWN_SCORE,
@@ -224,7 +224,7 @@ class _Known:
             case "scores" if name[1] not in self.scores:
                 return (
                     Code.UNKNOWN_SCORE,
-                    f"the task has no scorer {name[1]!r}",
+                    f"the task does not define scorer {name[1]!r}",
                     _choice(name[1], self.scores, "its scorers"),
                 )
             case "scores" if len(name) > 2:
@@ -240,7 +240,7 @@ class _Known:
                 if name[1] not in views:
                     return (
                         Code.UNKNOWN_NAME,
-                        f"the solver output has no {name[1]!r}",
+                        f"the solver output does not contain {name[1]!r}",
                         _choice(name[1], views, "it has"),
                     )
         return None

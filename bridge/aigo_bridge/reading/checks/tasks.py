@@ -159,7 +159,7 @@ def _loops(definition: dict[str, Any], path: Path) -> Iterator[Issue]:
         inner = mappings(part.get("message_builders"))
         if not any(builder.get("terminate_if") for _, builder in inner):
             yield Issue(
-                ("this loop has no end condition, so every sample will fail at the last iteration"),
+                "this loop does not have an end condition, so every sample will fail at its last iteration",
                 path=place,
                 hint=("write 'on_max_iterations: continue', or add 'terminate_if' to one of its builders"),
                 severity="warning",

@@ -66,7 +66,7 @@ def convert(
     elif kind.startswith("loglikelihood"):
         parts.refuse(
             ("output_type",),
-            f"AI GO has no scorer for {kind!r}: the model does not choose or answer anything",
+            f"no scorer of AI GO matches {kind!r}: the model does not choose or answer anything",
         )
     _refuse_functions(parts)
     prompt = _prompt(parts)
@@ -141,7 +141,7 @@ def _refuse_functions(parts: HarnessParts) -> None:
             parts.refuse(
                 (name,),
                 f"{name!r} is the function {value.name!r}, which is not run",
-                "write its result as a template, or as a column of your own rows",
+                "write its result as a template, or as a column of your rows",
             )
     for path, function in _functions(values.get("generation_kwargs"), ("generation_kwargs",)):
         parts.refuse(path, f"a setting is the function {function.name!r}, which is not run")

@@ -47,7 +47,7 @@ def converted_tasks(
     around = root or (path if path.is_dir() else path.parent)
     definitions = list(_definitions(path, around))
     if not definitions:
-        raise UsageError(f"{str(path)!r} has no lm-evaluation-harness task", code=Code.NOTHING_THERE)
+        raise UsageError(f"{str(path)!r} contains no lm-evaluation-harness task", code=Code.NOTHING_THERE)
     if key is not None and len(definitions) > 1:
         raise UsageError(f"--key: there are {plural(len(definitions), 'task')}", code=Code.OPTIONS_APART)
     return all_of(convert(definition, key=key, allow=allow) for definition in definitions)
@@ -114,7 +114,7 @@ def _members(group: Definition, definitions: Sequence[Definition], seen: set[Pat
         tasks = tasks or [each for each in definitions if not _is_group(each) and entry in _tags(each)]
         groups = [each for each in definitions if _is_group(each) and each.values.get("group") == entry]
         if not tasks and not groups:
-            message = f"there is no task, tag or group {entry!r} in {str(group.path.parent)!r}"
+            message = f"task, tag or group {entry!r} is missing from {str(group.path.parent)!r}"
             issues.append(group.issue(("task", number), message, Code.UNKNOWN_ENTITY))
         yield from tasks
         for inner in groups:

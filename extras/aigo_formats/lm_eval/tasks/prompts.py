@@ -93,7 +93,7 @@ def translated(template: str) -> str:
     for kind, names in ((nodes.Filter, STRICT.filters), (nodes.Test, STRICT.tests)):
         for used in tree.find_all(kind):
             if used.name not in names:
-                raise UntranslatableError(f"AI GO's templates have no {kind.__name__.lower()} {used.name!r}")
+                raise UntranslatableError(f"AI GO's templates lack the {kind.__name__.lower()} {used.name!r}")
     try:
         SampleTemplate(written)
     except TemplateError as error:

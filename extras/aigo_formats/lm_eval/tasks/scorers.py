@@ -149,7 +149,7 @@ def answer_scorers(parts: HarnessParts) -> list[Json]:
     values = parts.definition.values
     target, choices = values.get("doc_to_target"), values.get("doc_to_choice")
     if target is None:
-        parts.refuse(("doc_to_target",), "found no 'doc_to_target', so there is nothing to compare with")
+        parts.refuse(("doc_to_target",), "found no 'doc_to_target', which answers are compared with")
     for name, value in (("doc_to_target", target), ("doc_to_choice", choices)):
         if isinstance(value, str):
             try:

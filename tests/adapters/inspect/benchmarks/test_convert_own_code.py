@@ -133,9 +133,7 @@ def evals(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["sums", "thought"])
-def test_scores_equal_those_of_the_eval_without_its_file(
-    name: str, aigo: Run, evals: Path, tmp_path: Path
-) -> None:
+def test_scores_match_the_eval_without_its_file(name: str, aigo: Run, evals: Path, tmp_path: Path) -> None:
     converted = aigo("convert", f"inspect:evals/own.py@{name}", "--out", "aigo")
     assert converted.code == 0, converted.err
     native = aigo(

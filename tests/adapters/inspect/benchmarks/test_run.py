@@ -86,7 +86,7 @@ def test_an_unknown_parameter_is_reported_with_the_known_ones(aigo: Run, benchma
 def test_unknown_names_are_reported_with_similar_ones(aigo: Run, benchmarks: Path) -> None:
     assert "inspect_evals/gsm8k" in aigo("run", "inspect:gsm8", *MODEL).err
     assert "'no_model'" in aigo("run", f"inspect:{benchmarks / 'others.py'}@no_modle", *MODEL).err
-    assert "there is no file" in aigo("run", "inspect:nowhere.py@x", *MODEL).err
+    assert "file 'nowhere.py' does not exist" in aigo("run", "inspect:nowhere.py@x", *MODEL).err
 
 
 def test_a_file_that_cannot_be_loaded_is_reported(aigo: Run, tmp_path: Path) -> None:

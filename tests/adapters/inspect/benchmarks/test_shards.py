@@ -218,7 +218,7 @@ def test_shards_of_different_runs_are_refused(folder: Path, aigo: Run) -> None:
         return done.err
 
     assert f"pass --task {name} with the options" in told()
-    assert "2 trials were asked for, the shards have 4 and 2" in told("--task", name)
+    assert "2 trials were requested, the shards have 4 and 2" in told("--task", name)
     assert "data or arguments differ" in told("--task", name, "-n", "4", "-T", "word=maybe")
     assert "the shards do not contain 'few'" in told("--task", "inspect:tasks.py@few")
     assert "these are shards of inspect:tasks.py@many" in told("--task", "lighteval:gsm8k")

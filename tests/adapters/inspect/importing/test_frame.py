@@ -232,7 +232,7 @@ def test_a_reduced_score_without_a_sample_is_reported(odd: Any, layout: str, tmp
     data = zipped(parts(head(), reduced)) if layout == "eval" else document(head(), reduced)
     result = imported(data, tmp_path)
     assert (result.exit_code, found(result), len(result.damage)) == (3, (6, 4, 5), 1)
-    reason = "has no sample id" if odd is None else "belongs to a sample that is not in the log"
+    reason = "does not have a sample id" if odd is None else "belongs to a sample that is not in the log"
     assert f"entry 1: score 2 {reason}" in said(result)
     assert result.loss.dropped["reduced score of an unexpected shape, or without a sample"] == 1
 

@@ -159,7 +159,7 @@ def test_a_sample_never_gets_the_name_of_another(tmp_path: Path) -> None:
     result = imported(renamed(data, name_of(1), name_of(5)), tmp_path)
     assert (ids(result), result.exit_code) == (["s0"], 3)
     assert "its own header names it 'samples/s1_epoch_1.json'" in said(result)
-    assert "its id and epoch differ from those in the zip directory" in said(result)
+    assert "its id and epoch differ from the zip directory" in said(result)
 
 
 def test_a_corrupt_sample_is_lost_and_reported(tmp_path: Path) -> None:
@@ -325,7 +325,7 @@ def test_a_complete_directory_needs_no_file_search(
 def test_a_log_that_was_closed_without_a_header_is_damaged(tmp_path: Path) -> None:
     result = imported(zipped({k: v for k, v in log().items() if k != "header.json"}), tmp_path)
     assert (result.exit_code, result.status, ids(result)) == (3, "unknown", ["s0", "s1", "s2"])
-    assert "it has no header" in said(result)
+    assert "its header is missing" in said(result)
 
 
 # Hostile logs

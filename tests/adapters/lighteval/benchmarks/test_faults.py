@@ -361,9 +361,9 @@ def test_custom_tasks_are_found_together_with_built_in_ones(
     [
         ("gsm8", "no benchmark 'gsm8' found.*did you mean 'gsm8k'"),
         ("gsm8k|many", r"expected a task, or TASK\|SHOTS"),
-        ("gsm8k@k=1", "has no metric with a parameter 'k'"),
+        ("gsm8k@k=1", "no metric of task 'gsm8k' has a parameter 'k'"),
         ("gsm8k,gsm8k|0", "more than once"),
-        ("nothing.py@x", "there is no file 'nothing.py'"),
+        ("nothing.py@x", "file 'nothing.py' does not exist"),
         ("tiny:gsm8k", "uses the network during import"),
     ],
 )

@@ -392,7 +392,7 @@ def test_an_empty_run_is_reported(tmp_path: Path) -> None:
     write_results(results_path(tmp_path / "run"), results_json() | {"results": {}})
     code, (report,) = imported(tmp_path / "run", tmp_path / "out")
     assert (code, report.output) == (3, None)
-    assert "have no task" in " ".join(report.lines)
+    assert "do not contain a task" in " ".join(report.lines)
 
 
 def test_a_model_named_like_a_path_does_not_escape_the_folder(tmp_path: Path) -> None:

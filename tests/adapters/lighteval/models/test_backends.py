@@ -372,7 +372,7 @@ def test_without_a_chat_template_only_one_message_is_accepted(
         ",revision=main",
         f",tokenizer={models['plain']}",
     ):  # the last is known only when it is loaded
-        with pytest.raises(UnsupportedPlanError, match="the model has no chat template"):
+        with pytest.raises(UnsupportedPlanError, match="the model does not have a chat template"):
             ran(make_plan(both, BODY + EQUALS), tmp_path / "other", model + forced)
     assert not (tmp_path / "other").exists()
 
@@ -393,7 +393,10 @@ def test_a_missing_package_is_reported_with_the_install_command(
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ("lighteval/nanotron/x", "lighteval has no backend 'nanotron'; expected one of transformers, vllm"),
+        (
+            "lighteval/nanotron/x",
+            "unknown backend 'nanotron' of lighteval; expected one of transformers, vllm",
+        ),
         ("transformers/", "found no model, expected transformers/MODEL"),
         ("transformers/./nowhere", "'./nowhere' is not a folder"),
         ("transformers/{empty}", "cannot be loaded: "),

@@ -233,7 +233,7 @@ def test_samples_that_would_fail_are_named_before_they_are_exported(
     done = aigo("export", "author", "--to", "inspect", "--native", "--out", "x")
 
     assert done.code == 1
-    assert "unsupported: 1 would fail in a run: sample 1: the input template did not give JSON" in done.err
+    assert "unsupported: 1 would fail in a run: sample 1: the input template did not return JSON" in done.err
 
 
 @pytest.mark.parametrize(
@@ -241,12 +241,12 @@ def test_samples_that_would_fail_are_named_before_they_are_exported(
     [
         (("author", "--to", "inspekt"), "--to: found 'inspekt'; did you mean 'inspect'?"),
         (("author", "--to", "excel"), "--to: found 'excel'; expected one of "),
-        (("nothing", "--to", "inspect"), "there is no file 'nothing'"),
+        (("nothing", "--to", "inspect"), "file 'nothing' does not exist"),
         (("author/out.tasklog.json", "--to", "inspect"), "accepts a task; did you mean --to inspect-log?"),
         (("author", "--to", "inspect-log", "--native"), "--native: only for tasks; --to inspect-log accepts only result logs"),
         (("author/task.yaml", "--to", "inspect-log"), "expected the extension `.json` or `.jsonl`"),
         (("author/rows.jsonl", "--to", "inspect-log"), "rows.jsonl"),
-        (("missing.json", "--to", "inspect-log"), "there is no file 'missing.json'"),
+        (("missing.json", "--to", "inspect-log"), "file 'missing.json' does not exist"),
         (
             ("author/other.json", "--to", "inspect-log"),
             "other.json: error: not a result log that can be exported: format_version: found no such field, expected one (and ",

@@ -30,7 +30,7 @@ def test_init_in_an_existing_project_writes_nothing(aigo: Run, tmp_path: Path) -
     done = aigo("init")
 
     assert done.code == 2
-    assert "run.yaml: error: exists already, and is not written over" in done.err
+    assert "run.yaml: error: already exists and is not overwritten" in done.err
     assert (tmp_path / "run.yaml").read_text() == "mine"
     assert not (tmp_path / "README.md").exists()
 

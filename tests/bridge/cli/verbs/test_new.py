@@ -69,7 +69,7 @@ def test_existing_part_is_not_overwritten(aigo: Run, project: Path) -> None:
     done = aigo("new", "scorer", "mine")
 
     assert done.code == 2
-    assert "is not written over" in done.err
+    assert "is not overwritten" in done.err
     assert (project / "scorers" / "mine.py").read_text() == "mine"
 
 

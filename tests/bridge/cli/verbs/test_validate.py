@@ -14,7 +14,7 @@ from tests.support.commands import REPOSITORY, Run
     [
         ("input_builder", "input_bilder", "unknown key 'input_bilder'"),
         ("sample.capital }}", "sample.captial }}", "`sample.captial` is not a column"),
-        ("field: is_correct", "field: is_corect", "the scorer has no score 'is_corect'"),
+        ("field: is_correct", "field: is_corect", "the scorer does not return score 'is_corect'"),
     ],
 )
 def test_a_mistake_in_a_task_of_a_run_file_is_reported_once(

@@ -194,5 +194,5 @@ def test_truncated_and_failed_responses_are_distinguished() -> None:
     failed = {"status": "failed", "error": {"code": "server_error", "message": "broken"}, "output": []}
     with pytest.raises(CallError, match="the model failed: broken"):
         read("latticeflow$openai_responses", failed)
-    with pytest.raises(CallError, match="the model gave no answer"):
+    with pytest.raises(CallError, match="the model returned no answer"):
         read("latticeflow$openai_responses", {**RESPONSE, "output": []})

@@ -87,10 +87,10 @@ def test_output_template_can_handle_the_status() -> None:
     ("output", "message"),
     [
         ("{{ body | fromjson }}", "process_output line 1: "),
-        ('{"choices": [1,]}', "gave no JSON"),
-        ('{"text": {{ body }}}', r"gave no JSON: .*near.*text.*not json"),
+        ('{"choices": [1,]}', "returned invalid JSON"),
+        ('{"text": {{ body }}}', r"returned invalid JSON: .*near.*text.*not json"),
         ('{"n": NaN}', "NaN is not JSON"),
-        ("", "gave no JSON"),
+        ("", "returned invalid JSON"),
         ("{{ body.__class__.__mro__ }}", "unsafe"),
     ],
 )

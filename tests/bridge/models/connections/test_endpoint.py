@@ -247,9 +247,9 @@ GOOD = json.dumps(completion("packed")).encode()
         (
             "gzip, gzip",
             gzip.compress(gzip.compress(b"x" * 5_000_000)),
-            "encoded in 'gzip, gzip', which was not asked for",
+            "encoded in 'gzip, gzip', which was not requested",
         ),
-        ("br", b"\x00", "encoded in 'br', which was not asked for"),
+        ("br", b"\x00", "encoded in 'br', which was not requested"),
         ("gzip", gzip.compress(GOOD)[:-9], "the response was truncated"),
         ("gzip", GOOD, "the response is damaged"),
     ],

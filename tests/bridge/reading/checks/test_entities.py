@@ -26,7 +26,7 @@ def run_issues(folder: Path, old: str = "", new: str = "", file: str = "run.yaml
 ROWS = [
     ("task_key: capital-quiz", "task_key: capital-quizz", "no task 'capital-quizz' in this run file", "did you mean 'capital-quiz'?", "error"),
     ("task_config: {judge: judge-model}", "task_config: {juge: judge-model}", "task 'capital-quiz' has no parameter 'juge'; the value is not used", "did you mean 'judge'?", "warning"),
-    ("task_config: {judge: judge-model}", "task_config: {}", "no value for parameter 'judge' of task 'capital-quiz', which has no default", None, "error"),
+    ("task_config: {judge: judge-model}", "task_config: {}", "parameter 'judge' of task 'capital-quiz' needs a value: it does not have a default", None, "error"),
     ("      model_key: << config.subject >>\n", "", "'model_key' is missing: task 'capital-quiz' evaluates a model", None, "error"),
     ("<< config.subject >>", "<< config.subjekt >>", "unknown parameter 'subjekt'", "did you mean '<< config.subject >>'?", "error"),
     ("config: {subject: openai$gpt-4o}", "config: {subjekt: openai$gpt-4o}", "the evaluation has no parameter 'subjekt'; the value is not used", "did you mean 'subject'?", "warning"),
@@ -115,7 +115,7 @@ def test_tasks_that_can_only_fail_or_mislead_have_warnings(tmp_path: Path) -> No
     messages = [issue.message for issue in issues_of(loop, tmp_path)]
     assert messages == [
         "parameter 'unused' is never used",
-        "this loop has no end condition, so every sample will fail at the last iteration",
+        "this loop does not have an end condition, so every sample will fail at its last iteration",
         "'correct_labels' is empty, so every known label counts as 0",
     ]
 

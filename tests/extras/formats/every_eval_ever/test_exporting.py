@@ -233,7 +233,7 @@ def test_the_direction_of_a_metric_is_exported_or_marked_as_assumed(tmp_path: Pa
     ("frame", "expected"),
     [
         ({"specification": {"evaluated_entity": None}}, "does not evaluate a model"),
-        ({"evidence": {"metrics": []}}, "has no metric"),
+        ({"evidence": {"metrics": []}}, "does not contain a metric"),
         ({"evidence": {"runs": [{"index": 0, "metrics": [], "samples": []}]}}, "several runs"),
     ],
 )

@@ -251,14 +251,14 @@ def test_instances_of_another_record_are_reported(tmp_path: Path) -> None:
     ("line", "expected"),
     [
         (b'{"sample_id": "1", "evalu', "no JSON"),
-        (json.dumps(instance(1)).encode()[:-1] + b', "sample_id": "2"}', "'sample_id' is there twice"),
+        (json.dumps(instance(1)).encode()[:-1] + b', "sample_id": "2"}', "'sample_id' occurs twice"),
         (b"[" * 100_000, "no JSON"),
         (b"[1]", "found list, expected an object"),
         (
             json.dumps(instance(1, metadata={"x": None})).replace("null", "[" * 300 + "]" * 300).encode(),
             "too deeply",
         ),
-        (b'{"evaluation_id": "x"}', "has no 'sample_id'"),
+        (b'{"evaluation_id": "x"}', "lacks 'sample_id'"),
         (b"\xff\xfe{\x00", "no JSON"),
         (json.dumps(instance(1, messages=["x"], output=None)).encode(), "message 0 is str"),
     ],
@@ -274,8 +274,8 @@ def test_invalid_instance_is_skipped_and_reported(line: bytes, expected: str, tm
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        (b'{"schema_version": "1", "evaluation_id": "a", "model_info": {}, "schema_version": "2"}', "is there twice"),
-        (b'{"schema_version": "1", "evaluation_id": "a", "model_info": {}, "evaluation_results": 5}', "no list"),
+        (b'{"schema_version": "1", "evaluation_id": "a", "model_info": {}, "schema_version": "2"}', "occurs twice"),
+        (b'{"schema_version": "1", "evaluation_id": "a", "model_info": {}, "evaluation_results": 5}', "found no list 'evaluation_results'"),
         (b'{"schema_version": "1", "evaluation_id": "a", "model_info": {}, "evaluation_results": [', "no JSON"),
         (
             b'{"schema_version": "1", "evaluation_id": "a", "model_info": {}, "evaluation_results": ['

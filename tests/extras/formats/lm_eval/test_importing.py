@@ -114,7 +114,7 @@ def test_missing_results_or_samples_file_is_reported(tmp_path: Path) -> None:
     [
         (
             b'{"results": {"demo": {}}, "configs": {}, "versions": {}, "results": {}}',
-            "'results' is there twice",
+            "'results' occurs twice",
         ),
         (
             b'{"results": {}, "configs": {}, "versions": {"a": ' + b"[" * 400 + b"]" * 400 + b"}}",
@@ -122,7 +122,10 @@ def test_missing_results_or_samples_file_is_reported(tmp_path: Path) -> None:
         ),
         (b'{"results": {}, "configs": {}, "versions": ' + b"[" * 100_000, "not JSON"),
         (b'{"results": {"demo": 5}, "configs": {}, "versions": {}', "not JSON"),
-        (b'{"results": [], "configs": {}, "versions": {}}', "no object 'results'"),
+        (
+            b'{"results": [], "configs": {}, "versions": {}}',
+            "'results' is missing or is not an object",
+        ),
     ],
 )
 def test_samples_are_imported_if_the_results_file_is_unreadable(
@@ -140,13 +143,13 @@ def test_samples_are_imported_if_the_results_file_is_unreadable(
     ("line", "expected"),
     [
         (b'{"doc_id": 1, "doc": {"q": 1}, "resps": [["a"', "no JSON"),
-        (json.dumps(row(1)).encode()[:-1] + b', "exact_match": 0.0}', "'exact_match' is there twice"),
+        (json.dumps(row(1)).encode()[:-1] + b', "exact_match": 0.0}', "'exact_match' occurs twice"),
         (
             json.dumps({**row(1), "doc": {"deep": None}}).replace("null", "[" * 300 + "]" * 300).encode(),
             "deep",
         ),
         (b"[" * 200_000, "no JSON"),
-        (b'{"answer": 1}', "has no 'doc_id'"),
+        (b'{"answer": 1}', "'doc_id' is missing"),
         (b"\xff\xfe" + '{"doc_id": 1}'.encode("utf-16-le"), "no JSON"),
         (json.dumps(row(1, resps="yes")).encode(), "'resps' is str"),
         (json.dumps(row(1, arguments={"gen_args_0": {"x": 1}})).encode(), "expected arg_0"),

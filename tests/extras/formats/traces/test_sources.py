@@ -149,7 +149,7 @@ def test_unknown_sources_and_missing_files_are_reported(tmp_path: Path) -> None:
     with pytest.raises(EvidenceError, match="expected one of claude_code, opentelemetry"):
         list(read_traces(tmp_path, "langfuse"))
     for source in SOURCES:
-        with pytest.raises(EvidenceError, match="has no "):
+        with pytest.raises(EvidenceError, match="contains no "):
             list(read_traces(tmp_path, source))
         with pytest.raises(EvidenceError, match="does not exist"):
             list(read_traces(tmp_path / "gone", source))
@@ -194,5 +194,5 @@ def test_trace_filters_select_matching_traces(wanted: TraceQuery, is_wanted: boo
 
 
 def test_time_filter_on_a_trace_without_time_is_rejected() -> None:
-    with pytest.raises(EvidenceError, match="has no time"):
+    with pytest.raises(EvidenceError, match="its time is missing"):
         TraceQuery(start=date(2026, 1, 1))(trace(created_at=None))

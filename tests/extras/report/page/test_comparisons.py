@@ -107,7 +107,7 @@ def test_comparison_page_ranks_several_results(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("count", "reason"),
     [
-        (0, "not compared: the result has no samples"),
+        (0, "not compared: the result does not contain samples"),
         (1, "-79.35 to +79.35 pp 1 1 odds ratio McNemar, exact 1.0000"),
     ],
 )

@@ -76,7 +76,7 @@ def test_metric_that_does_not_match_its_samples_shows_scorer_counts(tmp_path: Pa
 
     assert shown["counts"] == {"scored": 4, "excluded": 1, "without": 2}
     assert "samples" not in shown["values"][0]
-    reason = "the samples' scores give 0.75, not the number in the result"
+    reason = "the samples' scores give 0.75, which differs from the result"
     assert shown["values"][0]["no_interval"] == reason
 
 
@@ -120,7 +120,7 @@ def test_invalid_sample_removes_only_the_intervals(tmp_path: Path) -> None:
     page = write_report(sources_of([path]), tmp_path / "report.html").path
 
     (shown,) = summary(page)["results"][0]["metrics"][0]["values"]
-    assert (shown["text"], shown["no_interval"]) == ("0.75", "the samples are not as evidence has them")
+    assert (shown["text"], shown["no_interval"]) == ("0.75", "the samples do not have the form of evidence")
     assert summary(page)["results"][0]["counts"]["samples"] == 40
 
 

@@ -34,7 +34,7 @@ def test_plot_writes_the_data_next_to_the_chart(aigo: Run, quiz: Path, tmp_path:
         (["quiz.tasklog.json", "-o", "fig.gif"], "found the extension '.gif', expected .svg, .png or .pdf"),
         (["quiz.tasklog.json", "-o", "f.svg", "--chart", "pie"], "no chart 'pie', expected metrics, scores"),
         (["quiz.tasklog.json", "-o", "f.svg", "--theme", "blue"], "no theme 'blue', expected paper, dark"),
-        (["none.tasklog.json", "-o", "f.svg"], "there is no result log 'none.tasklog.json'"),
+        (["none.tasklog.json", "-o", "f.svg"], "result log 'none.tasklog.json' does not exist"),
         (
             ["quiz.tasklog.json", "-o", "f.svg"],
             "no data for the chart 'metrics', expected metrics with a value",

@@ -150,7 +150,7 @@ def test_damaged_result_is_partially_displayed(aigo: Run, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["none.tasklog.json"], "there is no result log 'none.tasklog.json'"),
+        (["none.tasklog.json"], "result log 'none.tasklog.json' does not exist"),
         (["quiz.tasklog.json", "--sample", "1", "--failed"], "expected one of them"),
         (["quiz.tasklog.json", "--score", "x"], "only with --worst N"),
         (["notes.json"], "notes.json: error: found a list, expected a result log"),

@@ -69,7 +69,7 @@ def test_schema_option_prints_the_tables(aigo: Run) -> None:
     ("arguments", "message"),
     [
         ([], "no query was given, expected one SELECT, or --schema"),
-        (["select 1", "none"], "there is no result log 'none'"),
+        (["select 1", "none"], "result log 'none' does not exist"),
         (["select 1", "-o", "t.txt"], "found the extension '.txt'"),
         (["select * from nothing"], "expected tables: results, metrics"),
         (["drop table samples"], "found DROP, expected one SELECT"),

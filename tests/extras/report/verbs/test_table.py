@@ -46,7 +46,10 @@ def test_tasks_without_a_result_are_reported(aigo: Run, quiz: Path, tmp_path: Pa
 
     done = aigo("table", tmp_path, "-o", "t.csv")
 
-    assert (done.out, done.err) == ("t.csv: 3 rows\n", "note: the evaluation has no result for 'gone'\n")
+    assert (done.out, done.err) == (
+        "t.csv: 3 rows\n",
+        "note: the result of 'gone' is missing from the evaluation\n",
+    )
 
 
 @pytest.mark.parametrize(
@@ -58,7 +61,7 @@ def test_tasks_without_a_result_are_reported(aigo: Run, quiz: Path, tmp_path: Pa
             ["quiz.tasklog.json", "-o", "t.csv", "--table", "x"],
             "no table 'x', expected one of 'results', 'metrics'",
         ),
-        (["none.tasklog.json", "-o", "t.csv"], "there is no result log 'none.tasklog.json'"),
+        (["none.tasklog.json", "-o", "t.csv"], "result log 'none.tasklog.json' does not exist"),
         (["quiz.tasklog.json", "-o", "none/t.csv"], "none"),
         (["quiz.tasklog.json"], "Missing option"),
     ],

@@ -325,7 +325,7 @@ def test_changing_result_is_consistent_or_rejected(tmp_path: Path) -> None:
         reply = reader.get(f"data/entry/{entry}")
         while reply.status == 200:
             reply = reader.get(f"data/entry/{entry}")
-        assert (reply.status, reply.json) == (404, {"problem": "it is not in the folder any more"})
+        assert (reply.status, reply.json) == (404, {"problem": "it is no longer in the folder"})
         assert reader.entries() == {}
         private = server.library.private
         assert private.is_dir()

@@ -172,7 +172,7 @@ def test_log_with_missing_samples_is_rejected_without_output(tmp_path: Path) -> 
 def test_run_file_for_shards_of_a_single_task_is_rejected(tmp_path: Path) -> None:
     shards = run_parts(write_task(tmp_path / "task", ALL), tmp_path / "shards", 2)
     (tmp_path / "run.yaml").write_text("evaluation: {}\n")
-    with pytest.raises(UsageError, match="shards of a task by itself"):
+    with pytest.raises(UsageError, match="shards of a single task"):
         merged(shards, tmp_path / "merged", PlanOrigin(str(tmp_path / "run.yaml"), num_samples=3))
 
 

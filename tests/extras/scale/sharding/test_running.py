@@ -54,7 +54,7 @@ def test_shard_with_changed_data_is_not_resumed(tmp_path: Path) -> None:
     folder = run_part(write_task(tmp_path), tmp_path / "out", 1, 3).folder
     before = contents(folder)
     with pytest.raises(
-        UsageError, match=r"is a shard of another run \(the task 'said' or its data were others"
+        UsageError, match=r"is a shard of another run \(the task 'said' or its data have changed"
     ):
         run_part(write_task(tmp_path, rows=8), tmp_path / "out", 1, 3, resume=True)
     assert contents(folder) == before

@@ -81,7 +81,7 @@ def test_shards_of_another_run_are_rejected_with_the_difference(shards: Path, tm
     run_part(
         write_task(tmp_path / "task"), tmp_path / "model", 1, 3, model=f"scripted/{tmp_path / 'm.jsonl'}"
     )
-    assert "the task 'said' or its data were others" in problems(shards, tmp_path / "data")
+    assert "the task 'said' or its data have changed" in problems(shards, tmp_path / "data")
     assert "it is one of 4 shards, not of 3" in problems(shards, tmp_path / "number")
     assert "the model was" in problems(shards, tmp_path / "model")
 

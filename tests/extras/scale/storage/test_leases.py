@@ -28,7 +28,7 @@ def test_second_lease_on_a_folder_is_rejected(s3: S3) -> None:
     with pytest.raises(UsageError, match="another process writes into s3://bucket/out") as caught:
         second.get(note)
     assert caught.value.code == Code.PLACE_IN_USE
-    assert "looking again in" in notes[0]
+    assert "next check in" in notes[0]
     assert len(s3.names(f"out/{LEASE}")) == 1
     first.give_back()
     assert s3.names() == []

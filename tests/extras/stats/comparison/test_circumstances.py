@@ -91,8 +91,8 @@ CASES: dict[str, tuple[Callable[[Json], None], list[str]]] = {
     "engine": (_engine, ["engine: inspect → lighteval"]),
     "data": (_data, ["config: not there → 'others'"]),
     "name": (_name, ["task: 'quiz' → 'towns'"]),
-    "limit": (_limit, ["how much was run: not there → 2"]),
-    "trials": (_trials, ["how much was run: 1 → 2"]),
+    "limit": (_limit, ["amount of evaluated data: not there → 2"]),
+    "trials": (_trials, ["amount of evaluated data: 1 → 2"]),
     "new scorer": (_new_scorer, ["scorers: not there → "]),
     "type of a scorer": (_scorer_type, ["scorers: 'string_equals' → 'bleu'"]),
 }

@@ -106,10 +106,10 @@ def test_unmatched_samples_are_counted_with_reasons(tmp_path: Path) -> None:
 
     assert len(pairing.base) == 3
     assert {lost.reason: lost.examples for lost in pairing.lost} == {
-        "in base: the row of this id is another one in the other result": (7,),
+        "in base: the row with this id differs in the other result": (7,),
         "only in base": (8,),
-        "in base: the id is there more than once": ("d", "d"),
-        "in new: the row of this id is another one in the other result": (7,),
+        "in base: the id occurs more than once": ("d", "d"),
+        "in new: the row with this id differs in the other result": (7,),
         "only in new": ("8",),
     }
 
@@ -293,7 +293,7 @@ def test_different_trial_counts_are_compared_by_sample_with_a_note(tmp_path: Pat
 
     comparison = compared(*files)
 
-    assert ("how much was run", "trials", "1", "3") in [
+    assert ("amount of evaluated data", "trials", "1", "3") in [
         (divergence.kind, divergence.place, divergence.base, divergence.new)
         for divergence in comparison.divergences
     ]

@@ -159,7 +159,7 @@ def test_metric_that_does_not_match_its_samples_has_no_interval(tmp_path: Path) 
 
     (accuracy,) = estimated(log(tmp_path / "a.json", samples, [(MEAN, {"accuracy": 0.9})]))
 
-    assert reason(accuracy) == "the samples' scores give 1, not the number in the result"
+    assert reason(accuracy) == "the samples' scores give 1, which differs from the result"
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_infinite_scores_are_not_skipped(tmp_path: Path) -> None:
 def test_a_result_without_samples_gives_a_reason(tmp_path: Path) -> None:
     (accuracy,) = estimated(log(tmp_path / "a.json", [], [(MEAN, {"accuracy": 0.9})]))
 
-    assert reason(accuracy) == "the result has no samples"
+    assert reason(accuracy) == "the result does not contain samples"
 
 
 def test_result_with_only_failed_samples_has_no_estimates(tmp_path: Path) -> None:
@@ -290,6 +290,6 @@ def test_unknown_metric_type_has_no_interval_with_a_reason(
     )
 
     (reached,) = estimated(path)
-    assert reason(reached) == "how 'at_least' is computed is not known here"
+    assert reason(reached) == "how 'at_least' is computed is unknown"
     (compared,) = compare(read_columns(path), read_columns(path)).metrics
     assert compared.difference == reached.estimate

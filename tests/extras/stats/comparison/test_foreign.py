@@ -65,7 +65,7 @@ def test_metric_equal_to_the_mean_by_chance_is_not_treated_as_a_mean(tmp_path: P
 
     content = numbers_of(path)["f1"].content
 
-    assert content == NoInterval("how 'corpus_f1' is computed is not known here")
+    assert content == NoInterval("how 'corpus_f1' is computed is unknown")
 
 
 def test_mean_is_matched_to_its_own_score_and_not_by_value(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_text_labels_have_agreement_but_no_mean(tmp_path: Path) -> None:
     assert isinstance(judge.agreement, Agreement)
     assert judge.agreement.classes == ("bad", "fair", "good")
     assert judge.agreement.confusion == ((1, 0, 0), (0, 1, 0), (1, 0, 1))
-    assert judge.estimate == NoInterval("labels or scores are text, which has no mean")
+    assert judge.estimate == NoInterval("the mean of text labels or scores is undefined")
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def test_results_of_different_tasks_are_not_repetitions(tmp_path: Path) -> None:
         result(tmp_path / "b.json", [1.0], ["a"], task={"solver": {"type": "x"}}),
     ]
 
-    with pytest.raises(UsageError, match="different definitions, expected repetitions of one; see"):
+    with pytest.raises(UsageError, match="different definitions, expected repetitions of one; show"):
         repeatability(results)
 
 

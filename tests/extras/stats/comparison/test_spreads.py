@@ -87,4 +87,6 @@ def test_metrics_without_a_spread_give_a_reason(tmp_path: Path) -> None:
     assert "all samples have the same score" in reason(
         spread_of_one(constant, next(iter(quantities(constant))))
     )
-    assert reason(spread_of_one(one, next(iter(quantities(one))))) == "one sample has no variance"
+    assert (
+        reason(spread_of_one(one, next(iter(quantities(one))))) == "the variance of one sample is undefined"
+    )

@@ -63,7 +63,7 @@ def test_reason_is_returned_if_there_is_no_interval() -> None:
     assert isinstance(in_groups, NoInterval)
     assert "10 groups are too few" in in_groups.reason
     assert isinstance(same, NoInterval)
-    assert "no sample changes the number" in same.reason
+    assert "no sample changes the metric" in same.reason
 
 
 def test_metric_at_the_end_of_its_scale_has_no_interval() -> None:

@@ -50,7 +50,7 @@ def test_json_output_has_the_interval_or_a_reason(outcome: Outcome) -> None:
     assert (share["standard_error"], share["method"]) == (expected.standard_error, "Wilson")
     assert spread["interval"] is None
     assert "20 samples are too few" in spread["reason"]
-    assert missing["reason"] == "the metric has no value"
+    assert missing["reason"] == "the value of the metric is missing"
 
 
 def test_benchmark_rows_are_matched_by_name_and_value(outcome: Outcome) -> None:

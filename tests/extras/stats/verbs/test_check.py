@@ -143,7 +143,7 @@ def test_invalid_check_arguments_exit_with_2(aigo: Run, tmp_path: Path) -> None:
             ["--rule", "f1 >= 0.5"],
             "a.tasklog.json; expected one of: accuracy",
         ),
-        (["--rule", "no regression"], "has no margin"),
+        (["--rule", "no regression"], "does not have a margin"),
         (["--rule", "no regression beyond 1%"], "pass it with --baseline"),
         (["--rules", rules], "rules.yaml:2"),
         (["--rules", rules], "rules.yaml:4"),
@@ -187,8 +187,8 @@ def test_rule_on_a_result_with_only_failed_samples_is_undecided(aigo: Run, tmp_p
     done = aigo("check", file, "--rule", "accuracy >= 0.8 at 95%", "--junit", junit)
 
     assert done.code == 4
-    assert "the result has no metric: of 20 samples 20 failed" in done.out
-    assert "the result has no metric" in junit.read_text("utf-8")
+    assert "the result does not contain a metric: of 20 samples 20 failed" in done.out
+    assert "the result does not contain a metric" in junit.read_text("utf-8")
     assert aigo("check", file, "--rule", "failed <= 1%").code == 1
     shown = aigo("stats", file)
     assert "mean: no value: of 20 samples 20 failed, 0 are excluded by a rule" in shown.out

@@ -52,7 +52,7 @@ def test_comparison_is_also_written_as_json(aigo: Run, results: list[Path], tmp_
 
     done = aigo("compare", *results, "--report", file)
 
-    assert "1 is the highest number" in done.out
+    assert "1 is the highest value" in done.out
     assert json.loads(file.read_bytes()) == aigo("compare", *results, "--json").json
     refused = aigo("compare", *results, "--report", tmp_path / "page.pdf")
     assert (refused.code, "expected a name that ends in .json or .html" in refused.err) == (2, True)
@@ -67,7 +67,7 @@ def test_comparison_is_written_as_a_page(aigo: Run, results: list[Path], tmp_pat
     page = file.read_text("utf-8")
     assert page.count("<h2><small>task</small>") == 2
     assert "b says 50" in page
-    assert "1 is the highest number" in page
+    assert "1 is the highest value" in page
 
 
 def test_compare_ranks_several_results(aigo: Run, results: list[Path]) -> None:
@@ -99,7 +99,7 @@ def test_folders_are_compared_file_by_file(aigo: Run, results: list[Path], tmp_p
 
 def test_invalid_compare_arguments_exit_with_2(aigo: Run, results: list[Path], tmp_path: Path) -> None:
     for arguments, message in (
-        ([results[0], tmp_path / "none.json"], "there is no result log"),
+        ([results[0], tmp_path / "none.json"], "none.json' does not exist"),
         ([results[0], results[0]], "a result is named twice"),
         ([results[0], tmp_path], "found both single results and folders"),
         ([*results[:2], "--cluster", "document"], "no sample has a value in the column 'document'"),

@@ -56,8 +56,8 @@ def test_result_without_spread_has_no_plan_with_a_reason(aigo: Run, tmp_path: Pa
     file = result(tmp_path / "a.tasklog.json", [[1.0]] * 20)
 
     for arguments, reason in (
-        ([file], "all samples have the same score, so their spread is not known"),
-        ([file, file], "the difference is the same in every pair, so its spread is not known"),
+        ([file], "all samples have the same score, so their spread is unknown"),
+        ([file, file], "the difference is the same in every pair, so its spread is unknown"),
     ):
         (plan,) = aigo("power", *arguments, "--json").json
         assert (plan["plan"], plan["reason"]) == ([], reason)

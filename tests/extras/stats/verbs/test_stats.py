@@ -53,7 +53,7 @@ def test_repeatability_option_prints_variances_and_flaky_samples(aigo: Run, resu
     assert done.code == 0, done.err
     assert "judge.right: 2 times, means 0.8, 0.9" in done.out
     assert "no answer was scored twice" in done.out
-    assert "10 of 100 samples have not the same score every time" in done.out
+    assert "10 of 100 samples do not have the same score every time" in done.out
     assert "  80  0 1\n  81  0 1\n  … and 8 more" in done.out
     (score,) = aigo("stats", "--repeatability", *results, "--json").json["scores"]
     assert score["variance"]["model_and_judge"] == pytest.approx(10 * 0.5 / 100)
@@ -63,4 +63,4 @@ def test_repeatability_option_prints_variances_and_flaky_samples(aigo: Run, resu
 def test_repeatability_needs_results(aigo: Run, results: list[Path], tmp_path: Path) -> None:
     done = aigo("stats", "--repeatability", results[0], tmp_path / "none.tasklog.json")
 
-    assert (done.code, "there is no result log" in done.err) == (2, True)
+    assert (done.code, "does not exist" in done.err) == (2, True)

@@ -74,7 +74,7 @@ def test_outputs_without_text_cannot_be_changed() -> None:
     silent = SolverTrace(trace=Trace.from_items([user_message("?")]), raw_outputs=[])
     for output in (None, silent, GroupedSolverOutput(solver_outputs=[chat("a")])):
         assert text_of(output) is None
-    with pytest.raises(ValueError, match="no text"):
+    with pytest.raises(ValueError, match="does not contain text"):
         with_text(silent, "x")
 
 

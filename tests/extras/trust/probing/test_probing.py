@@ -180,7 +180,7 @@ def test_result_with_only_failures_has_no_probes(tmp_path: Path) -> None:
 
 
 def test_result_without_samples_is_rejected_for_probing(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="no samples"):
+    with pytest.raises(DatasetError, match="does not contain samples"):
         probed(tmp_path, EXACT, result([]))
     (tmp_path / "x.tasklog.json").write_text("{}")
     with pytest.raises(EvidenceError):
@@ -240,7 +240,7 @@ def test_a_result_of_another_task_is_reported(tmp_path: Path) -> None:
 
     log["specification"]["task"]["key"] = "riddles"
     source = probed(tmp_path, EXACT, log).source
-    assert source.differences == ("it is of task 'riddles', not of 'quiz'",)
+    assert source.differences == ("it belongs to task 'riddles', not to 'quiz'",)
     assert source.task_sha256 != source.result_task_sha256
 
 
@@ -399,10 +399,10 @@ def test_unknown_probe_names_are_rejected(tmp_path: Path) -> None:
         ({"only": ("x",)}, "--only: found 'x'"),
         (
             {"swaps": {"left": "middle"}},
-            "--swap: the result has no column 'middle'; it has .left., .question., .right.",
+            "--swap: column 'middle' is missing from the result; it has .left., .question., .right.",
         ),
-        ({"mirror": {"a": "b"}}, "--mirror: labels change places where columns do"),
-        ({"right": {"x": "y"}}, "--right: the task has no scorer 'x'"),
+        ({"mirror": {"a": "b"}}, "--mirror: labels change places if columns do"),
+        ({"right": {"x": "y"}}, "--right: the task does not define scorer 'x'"),
     ):
         with pytest.raises(UsageError, match=words):
             probed(tmp_path, JUDGE, TALKS, **settings)

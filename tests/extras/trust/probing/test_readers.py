@@ -106,7 +106,7 @@ def test_right_option_declares_the_correct_label(own: TaskPlan) -> None:
     assert reader.best_verdict() == ('{"label": "bad"}', {"label": "bad"})
     with pytest.raises(UsageError, match="scorer 'labels' has no label 'worst'; it has 'bad', 'good'"):
         readers(own, {"labels": "worst"})
-    with pytest.raises(UsageError, match="the task has no scorer 'nobody'"):
+    with pytest.raises(UsageError, match="the task does not define scorer 'nobody'"):
         readers(own, {"nobody": "x"})
 
 
@@ -124,8 +124,8 @@ def test_scorers_without_text_input_are_not_probed(own: TaskPlan) -> None:
     reasons = {reader.key: unprobed(own, reader.spec) for reader in readers(own, {})}
 
     assert {key: reason for key, reason in reasons.items() if reason is not None} == {
-        "rows": "it is given the rows of the dataset, and no answers",
-        "calls": "it reads function calls, and no text",
+        "rows": "it receives the rows of the dataset, not answers",
+        "calls": "it reads function calls, not text",
         "code": "it runs code that the evaluated model wrote, for which a run has a sandbox",
-        "likely": "it compares likelihoods, and reads no text",
+        "likely": "it compares likelihoods instead of text",
     }

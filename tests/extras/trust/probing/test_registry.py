@@ -123,7 +123,7 @@ def test_perturbation_examples_match_the_table() -> None:
     assert made["hedged"] == "So it is.\nANSWER: 1234 or 1235"
     assert made["other-answer"] == "ANSWER: 12"
     same = StoredAnswer("2) Omar", ("ANSWER: 2", "(2) Änne", "Omar is 2"))
-    assert BY_NAME["other-answer"].text(same) == Inapplicable("no other sample has another answer")
+    assert BY_NAME["other-answer"].text(same) == Inapplicable("no other sample has a different answer")
     assert made["other-letter"] == Inapplicable("the answer is not a letter")
     assert made["sentence"] == Inapplicable("the answer is not a short text")
     assert BY_NAME["sentence"].text(StoredAnswer("Hedda Lund.")) == "The answer is Hedda Lund."

@@ -112,7 +112,7 @@ def test_labels_are_only_ranked_by_their_weights() -> None:
     good, bad = {"label": "good"}, {"label": "bad"}
     assert verdict("same", LABELLER, good, bad).verdict == "failed"
     assert verdict("worse", LABELLER, good, good) == AnswerVerdict(
-        "told", "nothing changes; which scores are better is not known"
+        "told", "nothing changes; it is unknown which scores are better"
     )
     assert verdict("worse", WEIGHED, good, good).verdict == "failed"
     assert verdict("worse", WEIGHED, good, bad).verdict == "passed"

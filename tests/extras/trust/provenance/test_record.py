@@ -14,7 +14,7 @@ from aigo_trust.provenance.record import FORMAT, read_provenance
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (None, "there is no such file"),
+        (None, "the file does not exist"),
         ("", "cannot be read"),
         ("[" * 100_000, "cannot be read"),
         ("[]", "found format None, expected"),

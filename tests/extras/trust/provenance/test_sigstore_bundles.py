@@ -316,10 +316,10 @@ def test_attest_signs_without_storing_the_token(
 @pytest.mark.parametrize(
     ("bearer", "said"),
     [
-        (lambda: None, "there is no token in SIGSTORE_ID_TOKEN"),
-        (lambda: "not.a.token-0123456789", "the identity token is of no use"),
-        (lambda: token(seconds=-60), "the identity token is of no use"),
-        (lambda: f"{token()[:-20]}{'A' * 20}", "sigstore's services gave no certificate: 401"),
+        (lambda: None, "SIGSTORE_ID_TOKEN does not contain a token"),
+        (lambda: "not.a.token-0123456789", "the identity token cannot be used"),
+        (lambda: token(seconds=-60), "the identity token cannot be used"),
+        (lambda: f"{token()[:-20]}{'A' * 20}", "sigstore's services returned no certificate: 401"),
     ],
     ids=["none", "malformed", "expired", "refused"],
 )
@@ -341,7 +341,7 @@ def test_unreachable_services_are_reported(asking: Path, aigo: Run, monkeypatch:
     (asking / "trust.json").write_text(json.dumps(Services(url="http://127.0.0.1:9").trust()))
     done = aigo("attest", "r.tasklog.json", "--keyless", "--trust-config", "trust.json")
     assert done.code == 2
-    assert "gave no certificate" in done.err
+    assert "returned no certificate" in done.err
     assert "Traceback" not in done.err
 
 

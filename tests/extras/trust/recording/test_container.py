@@ -177,9 +177,9 @@ DENSE = b'{"call":1,"x":[' + b"[]," * 8_000_000 + b"[]]}"
         (b"\n" * 50_000_000, "more than 10,000"),
         (b"x\n" * 12_000, "more than 10,000 lines in"),
         (LINE * 12_000, "more than 10,000 lines in"),
-        (b"x" * 140_000_000, "larger than any recording"),
-        (b"x" * 70_000_000 + b"\n" + b"y" * 70_000_000, "larger than any recording"),
-        (b"%08x %s\n" % (zlib.crc32(DENSE), DENSE), "hardly anything but brackets"),
+        (b"x" * 140_000_000, "larger than any possible recording"),
+        (b"x" * 70_000_000 + b"\n" + b"y" * 70_000_000, "larger than any possible recording"),
+        (b"%08x %s\n" % (zlib.crc32(DENSE), DENSE), "almost only brackets"),
     ],
     ids=["empty lines", "bad lines", "equal lines", "one line", "two lines", "brackets"],
 )

@@ -121,5 +121,5 @@ def test_result_that_cannot_be_reported_is_a_finding(bundle: Path, tmp_path: Pat
 
     assert verification.exit_code == 1
     findings = "\n".join(str(finding) for level in verification.levels for finding in level.findings)
-    assert "report.html: no report can be written of the result" in findings
+    assert "report.html: a report of the result cannot be written" in findings
     assert "format_version" in findings

@@ -59,7 +59,7 @@ def test_cassette_of_the_run_is_recognized(tmp_path: Path) -> None:
         ),
         (
             [*CALLS, CALLS[2]],
-            ["sample 2, field 'solver': is in another place (it was number 3)"],
+            ["sample 2, field 'solver': is in another position (it was number 3)"],
         ),
         ([], ["after this line, 6 of 6 lines were removed (number 1)"]),
     ],
@@ -75,7 +75,7 @@ def test_cassette_differences_are_reported_with_their_position(
 
 def test_swapped_calls_are_reported(tmp_path: Path) -> None:
     (finding,) = told(tmp_path, [CALLS[1], CALLS[0], *CALLS[2:]])
-    assert "is in another place" in finding
+    assert "is in another position" in finding
 
 
 def test_a_damaged_line_is_reported_by_number(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ class EchoEngine:
         gaps = [*protocol.contradictions(plan), *protocol.likelihood_gaps(plan)]
         if plan.benchmark.solver is not None and plan.benchmark.solver.postprocessor is not None:
             gaps.append(Gap("solver.postprocessor", "a sample stays one sample here", Fidelity.UNSUPPORTED))
-        sandboxed, reason = protocol.sandboxed_parts(plan), "there is no sandbox here"
+        sandboxed, reason = protocol.sandboxed_parts(plan), "no sandbox is available here"
         return gaps + [Gap(part, reason, Fidelity.UNSUPPORTED) for part in sandboxed]
 
     def run(self, jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError]:
