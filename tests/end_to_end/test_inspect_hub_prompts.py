@@ -37,7 +37,7 @@ PIECES = (
 ROW: dict[str, Any] = {"story": "{prompt} {{ 7 * 7 }} {% x %}", "ä": "€", "n": 2.0, "none": None}
 
 
-def test_default_templates_equal_those_of_inspect() -> None:
+def test_default_templates_match_inspect() -> None:
     assert COT == DEFAULT_COT_TEMPLATE
     templates = {
         choice_template(cot=cot, multiple_correct=several)

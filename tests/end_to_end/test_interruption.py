@@ -273,7 +273,7 @@ def test_an_eval_set_that_was_killed_is_finished_by_the_same_command(counted: Pa
     assert sample_ids(newest(logs)) == list(range(SAMPLES))
 
 
-def test_inspect_takes_config_data_set_and_judge(command: Run, tasks: Path, tmp_path: Path) -> None:
+def test_inspect_takes_config_dataset_and_judge(command: Run, tasks: Path, tmp_path: Path) -> None:
     """The arguments of the registered task are those of `aigo-bridge run`."""
     contacts = tasks / "uniqueness-task" / "contacts.csv"
     done = command(

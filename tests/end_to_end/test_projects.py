@@ -54,7 +54,7 @@ def test_a_project_validates_runs_and_reports(
     assert Path("out/report.html").stat().st_size > 50_000
 
 
-def test_a_new_task_with_a_new_scorer_and_data_set_runs(aigo: Run) -> None:
+def test_a_new_task_with_a_new_scorer_and_dataset_runs(aigo: Run) -> None:
     aigo("init")
     for part, name in [("task", "mine"), ("scorer", "brevity"), ("dataset", "words")]:
         assert aigo("new", part, name).code == 0

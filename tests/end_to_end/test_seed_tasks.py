@@ -163,7 +163,7 @@ def test_uniqueness_sees_all_samples(aigo: Run, tasks: Path, tmp_path: Path, res
     )
 
 
-def test_config_changes_what_is_counted(aigo: Run, tasks: Path, tmp_path: Path) -> None:
+def test_config_changes_the_counts(aigo: Run, tasks: Path, tmp_path: Path) -> None:
     """By city: 13 distinct cities, of which Bern, Oslo, Napoli, Zagreb and Lyon occur twice: 10 of 20."""
     contacts = tasks / "uniqueness-task" / "contacts.csv"
     done = aigo(

@@ -104,7 +104,7 @@ def test_run_ended_by_a_signal_has_evidence(
     assert log["errors"][0]["error_type"] == "IncompleteRun"
 
 
-def test_a_second_signal_ends_a_run_at_once(folder: Path, endpoint: Endpoint) -> None:
+def test_a_second_signal_ends_a_run_immediately(folder: Path, endpoint: Endpoint) -> None:
     process = started(folder, endpoint, "task.yaml", *MODEL)
     process.send_signal(signal.SIGTERM)
     process.send_signal(signal.SIGINT)

@@ -229,7 +229,7 @@ def test_multiline_config_does_not_shift_line_numbers(aigo: Run, tmp_path: Path,
     assert "(line 4, in compute_scores" in message
 
 
-def test_equal_snippets_are_told_apart_by_position(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+def test_equal_snippets_are_distinguished_by_position(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     """Two scorers in one file have equal code at different lines."""
     scorer = "    - {{type: python, key: {0}, metrics: [], compute_scores_snippet: 'def compute_scores(sample): return {1} / 0'}}\n"
     lines = "".join(scorer.format(key, number) for key, number in (("a", 1), ("b", 1), ("c", 2)))

@@ -71,7 +71,7 @@ def spans(parents: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @given(events, tree, st.sampled_from(SPANS))
-def test_order_and_items_equal_those_of_the_typed_trace(
+def test_order_and_items_match_the_typed_trace(
     stream: list[dict[str, Any]], parents: dict[str, Any], span_id: str | None
 ) -> None:
     stream = [*spans(parents), *stream]

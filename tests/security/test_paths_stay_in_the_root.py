@@ -433,7 +433,7 @@ evaluation:
         assert "is outside the root folder" in done.out + done.err
 
 
-def test_logs_behind_links_are_not_read_as_traces(folder: Path) -> None:
+def test_linked_logs_are_not_read_as_traces(folder: Path) -> None:
     (folder / "logs").mkdir()
     (folder / "logs" / "a.eval").symlink_to(folder.parent / "outside" / "rows.jsonl")
     text = json.dumps({"key": "rows", "display_name": "R", "source": {"type": "inspect_ai", "path": "logs"}})

@@ -206,7 +206,7 @@ def test_variables_added_by_a_shell_are_not_secrets(
 
 
 @pytest.mark.parametrize("name", HERE)
-def test_snippet_reads_nothing_of_the_runner_or_is_refused(name: str, surroundings: dict[str, Any]) -> None:
+def test_snippet_cannot_read_the_runner_or_is_refused(name: str, surroundings: dict[str, Any]) -> None:
     answer = spied(HERE[name], surroundings)
     if name in REFUSED:
         assert "can be read from a snippet" in answer["refused"]

@@ -186,7 +186,7 @@ LIGHTEVAL: dict[str, tuple[str, str, Callable[[Row], Row]]] = {
 @pytest.mark.engine
 @pytest.mark.xdist_group("lighteval")
 @pytest.mark.parametrize("task", LIGHTEVAL)
-def test_requests_equal_those_of_lighteval(task: str, tmp_path: Path) -> None:
+def test_requests_match_lighteval(task: str, tmp_path: Path) -> None:
     module, name, columns = LIGHTEVAL[task]
     column = PUBLISHED[task].column if task in PUBLISHED else "question"
     # lighteval puts HellaSwag's sentence together from its two parts.
@@ -199,7 +199,7 @@ def test_requests_equal_those_of_lighteval(task: str, tmp_path: Path) -> None:
 
 @pytest.mark.engine
 @pytest.mark.parametrize("task", PUBLISHED)
-def test_requests_and_scores_equal_those_of_inspect_evals(
+def test_requests_and_scores_match_inspect_evals(
     task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both run on Inspect with the same rows and answers."""

@@ -153,7 +153,7 @@ def test_every_folder_describes_its_measurement(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", REAL_COLUMNS)
-def test_sample_rows_have_the_columns_of_the_real_data_set(name: str) -> None:
+def test_sample_rows_have_the_columns_of_the_real_dataset(name: str) -> None:
     """A task that runs on them reads no column that the real dataset lacks."""
     rows = [json.loads(line) for line in (TASKS / name / "rows.jsonl").read_text("utf-8").splitlines()]
 

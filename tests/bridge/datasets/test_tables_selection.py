@@ -109,7 +109,7 @@ def test_columns_and_missing_values_do_not_depend_on_the_selection() -> None:
     assert rows.columns == ("a", "b")
 
 
-def test_row_numbers_of_a_random_selection_are_those_of_the_source() -> None:
+def test_row_numbers_of_a_random_selection_match_the_source() -> None:
     rows = rows_of(NUMBERED, Selection(8, "random"))
     assert [row.sample_id for row in rows.rows] == numbers(rows)
 

@@ -123,7 +123,7 @@ def test_sample_fails_if_all_trials_failed_for_one_scorer() -> None:
     assert sample_facts(sample(one_of_two, other)).state(2) is SampleState.SCORED
 
 
-def test_facts_of_records_equal_those_of_the_written_sample() -> None:
+def test_facts_of_records_match_the_written_sample() -> None:
     error = TaskResultError(error_type="Timeout", message="no")
     scores = ScoresData(scorer_key="s", values={"x": 1.0})
 

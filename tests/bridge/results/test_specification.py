@@ -13,7 +13,7 @@ from aigo_bridge.results.specification import (
 )
 
 
-def test_model_providers_equal_those_of_ai_go() -> None:
+def test_model_providers_match_ai_go() -> None:
     assert {provider.value for provider in ModelProviderId} == PROVIDERS
 
 

@@ -70,7 +70,7 @@ def ended(process: int) -> bool:
     return False
 
 
-def test_a_cancelled_call_returns_at_once_and_its_snippet_is_killed(
+def test_a_cancelled_call_returns_immediately_and_its_snippet_is_killed(
     host: SnippetHost, tmp_path: Path
 ) -> None:
     numbers: list[int] = []
@@ -189,7 +189,7 @@ CALLS = ["asyncio.run(host.call(snippet))", "host.call_blocking(snippet, (), {})
 
 
 @pytest.mark.parametrize("call", [*CALLS, "asyncio.run(host.call(snippet, callbacks={}))"])
-def test_an_interrupted_runner_ends_at_once(tmp_path: Path, call: str) -> None:
+def test_an_interrupted_runner_ends_immediately(tmp_path: Path, call: str) -> None:
     process, worker = runner(tmp_path, LOOPING.source, call)
     start = time.monotonic()
     process.send_signal(signal.SIGINT)

@@ -34,7 +34,7 @@ def test_async_functions_and_callbacks_work(host: SnippetHost) -> None:
     assert asyncio.run(main()) == [0, 2]
 
 
-def test_errors_equal_those_of_a_worker() -> None:
+def test_errors_match_a_worker() -> None:
     snippet = Snippet("def f():\n    return 1 / 0", "f", "scorer")
     messages = []
     for in_process in (True, False):

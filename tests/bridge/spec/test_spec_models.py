@@ -35,7 +35,7 @@ TASK: dict[str, Any] = {
 }
 
 
-def test_defaults_equal_those_of_the_format() -> None:
+def test_defaults_match_the_format() -> None:
     task = TaskSpec.model_validate(TASK)
     definition: Any = task.definition
     assert (definition.type, definition.evaluates, definition.actions, definition.trials) == (

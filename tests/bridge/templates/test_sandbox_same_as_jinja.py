@@ -97,7 +97,7 @@ _texts = st.text(max_size=20)
 
 
 @given(_texts, _texts, _texts, st.integers(-3, 30))
-def test_text_operations_equal_those_of_jinja(text: str, old: str, new: str, size: int) -> None:
+def test_text_operations_match_jinja(text: str, old: str, new: str, size: int) -> None:
     source = (
         "{{ t | replace(o, n) }}|{{ t.replace(o, n) }}|{{ t.center(s) }}|{{ t * s }}|{{ t ~ o }}|{{ t + n }}|{{ [t, o] | join(n) }}"
         "|{{ n.join([t, o]) }}|{{ t | upper }}|{{ t.split() }}|{{ t | indent(n) }}|{{ t | striptags }}|{{ t | trim }}|{{ t | list }}"

@@ -199,7 +199,7 @@ def test_epochs_with_other_reducers_become_rows(aigo: Run, tmp_path: Path) -> No
     assert [sample.id for sample in own_log.samples or []][:4] == ["0-1", "0-2", "0-3", "1-1"]
 
 
-def test_metrics_over_requested_trials_equal_those_of_inspect(aigo: Run, tmp_path: Path) -> None:
+def test_metrics_over_requested_trials_match_inspect(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN)
     rules = [{"match": {"exact": f"q{n}"}, "times": 1, "reply": "a b"} for n in range(3)]
     lines = [json.dumps(rule) + "\n" for rule in (*rules, {"default": True, "reply": "a"})]

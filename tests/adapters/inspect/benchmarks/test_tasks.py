@@ -50,7 +50,7 @@ def summaries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_metrics_and_scores_equal_those_of_the_native_log(name: str, summaries: dict[str, Any]) -> None:
+def test_metrics_and_scores_match_the_native_log(name: str, summaries: dict[str, Any]) -> None:
     run = summaries[name]
     assert run["code"] == 0, run["err"]
     (outcome,) = run["outcomes"]

@@ -200,7 +200,7 @@ def test_every_other_event_has_its_complete_content(imported: tuple[Path, TaskRe
             assert all(not data[key] for key in data.keys() - ours.keys())
 
 
-def test_limits_equal_those_of_the_samples(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
+def test_limits_match_the_samples(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
     path, log, _ = imported
     for native, trial in pairs(path, log):
         metadata = trace_of(trial).metadata
@@ -222,7 +222,7 @@ def test_raw_requests_and_responses_are_imported(imported: tuple[Path, TaskResul
         assert [json.loads(io.direct_output.body or "") for io in found] == [call.response for call in calls]
 
 
-def test_the_span_tree_equals_that_of_inspect(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
+def test_the_span_tree_matches_inspect(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
     path, log, _ = imported
     for native, trial in pairs(path, log):
         expected = {
@@ -232,7 +232,7 @@ def test_the_span_tree_equals_that_of_inspect(imported: tuple[Path, TaskResultLo
         assert {(e.span_id, e.parent_span_id, e.name, e.span_type) for e in events} == expected
 
 
-def test_scores_and_errors_equal_those_of_the_log(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
+def test_scores_and_errors_match_the_log(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
     path, log, _ = imported
     for native, trial in pairs(path, log):
         assert [score.scorer_name for score in trial.scores or []] == list(native.scores or {})
@@ -256,7 +256,7 @@ def test_scores_and_errors_equal_those_of_the_log(imported: tuple[Path, TaskResu
         assert [error.message for error in trial.errors] == expected_errors
 
 
-def test_metrics_equal_those_of_the_log(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
+def test_metrics_match_the_log(imported: tuple[Path, TaskResultLog, LossReport]) -> None:
     path, log, _ = imported
     results = read_eval_log(str(path), header_only=True).results
     assert log.evidence is not None

@@ -318,7 +318,7 @@ def test_an_older_log_gives_the_same_evidence(aigo: Run, tmp_path: Path) -> None
     assert scores(tmp_path / "older.tasklog.json") == scores(tmp_path / "out" / "t.tasklog.json")
 
 
-def test_a_system_task_shows_that_no_model_was_called(aigo: Run, tmp_path: Path) -> None:
+def test_a_system_task_shows_zero_model_calls(aigo: Run, tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(
         "key: s\ndisplay_name: S\ndescription: ''\ndefinition:\n  type: system_task\n  compute_evidence_snippet: |\n"
         "    def compute_evidence():\n        return {'metrics': {'one': {'value': 1.5}}}\n"

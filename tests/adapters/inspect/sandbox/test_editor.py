@@ -21,7 +21,7 @@ def test_a_line_range_requires_two_numbers(lines: list[int]) -> None:
         numbered("a\nb\n", lines)
 
 
-def test_a_text_is_replaced_where_it_occurs_once() -> None:
+def test_a_text_is_replaced_if_it_occurs_once() -> None:
     assert replaced("a b a", "b", "c") == "a c a"
     assert replaced("a b", "b", "") == "a "
     for old, count in (("a", 2), ("x", 0), ("", 0)):

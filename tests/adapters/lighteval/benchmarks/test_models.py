@@ -45,7 +45,7 @@ def own(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.mark.parametrize("task", [*LIKELIHOODS, "mmlu:abstract_algebra", "commonsenseqa"])
-def test_likelihood_metrics_equal_those_of_lighteval(
+def test_likelihood_metrics_match_lighteval(
     task: str, folder: Path, own: Any, tmp_path: Path, data_dir: Callable[[Splits], Path]
 ) -> None:
     splits = rows_of(task)

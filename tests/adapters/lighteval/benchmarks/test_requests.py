@@ -168,7 +168,7 @@ EVERYTHING: Mapping[str, Any] = {
     ],
 )
 @pytest.mark.parametrize("task", ["gsm8k", "mmlu:abstract_algebra"])
-def test_requests_equal_those_of_the_lighteval_client(
+def test_requests_match_the_lighteval_client(
     task: str,
     settings: str,
     generation: Mapping[str, Any],
@@ -198,7 +198,7 @@ def test_requests_equal_those_of_the_lighteval_client(
     assert log["specification"]["evaluated_entity"]["display_name"] == model
 
 
-def test_requests_equal_those_of_the_lighteval_provider_client(
+def test_requests_match_the_lighteval_provider_client(
     tmp_path: Path, data_dir: DataDir, server: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     generation = {"top_p": 0.9, "presence_penalty": 0.5, "seed": 2}

@@ -27,7 +27,7 @@ def said(doc: Any) -> str:
 @pytest.mark.parametrize(
     ("task", "shots"), [*((task, 0) for task in SPOKEN), ("mmlu:abstract_algebra", 2), ("gsm8k", 3)]
 )
-def test_metrics_equal_those_of_lighteval(
+def test_metrics_match_lighteval(
     task: str,
     shots: int,
     tmp_path: Path,

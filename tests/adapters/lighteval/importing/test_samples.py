@@ -360,7 +360,7 @@ def test_user_defined_redaction_patterns_are_applied(tmp_path: Path) -> None:
         imported(run, tmp_path / "out", bounds={"sise": 1})
 
 
-def test_the_loss_report_counts_what_was_kept(tmp_path: Path) -> None:
+def test_the_loss_report_counts_kept_content(tmp_path: Path) -> None:
     _, (report,) = imported(write_run(tmp_path / "run"), tmp_path / "out")
     (path,) = (tmp_path / "out").glob("*.loss.json")
     written = json.loads(path.read_text())

@@ -128,7 +128,7 @@ def test_likelihoods_equal_those_computed_by_torch(
         assert dict(record.scores[0].values) == {"is_correct": float(row["c"][best] == row["a"])}
 
 
-def test_predicted_choices_equal_those_of_the_lighteval_metric(
+def test_predicted_choices_match_the_lighteval_metric(
     models: dict[str, Path], make_plan: MakePlan, tmp_path: Path
 ) -> None:
     """A handwritten lighteval task runs in the lighteval pipeline with `loglikelihood_acc`."""
