@@ -74,7 +74,10 @@ def test_logs_with_any_name_are_imported_and_other_files_reported(
     # A pattern names files one by one: the same are logs, the same are said.
     again = aigo("import", "logs/deep/*", "--out", "again")
     assert (again.code, written(tmp_path / "again")) == (3, found)
-    assert "skipped: 'logs/deep/a.tasklog.json' is not an engine log: it is a result log" in again.err
+    assert (
+        "skipped: 'logs/deep/a.tasklog.json' is not an engine log: it is already an AI GO result log"
+        in again.err
+    )
     assert "skipped: 'logs/deep/nothing.json' is not an engine log: it is empty" in again.err
 
 

@@ -126,7 +126,7 @@ def _check_sums(evidence: Any) -> None:
 def test_wrong_use_is_reported_and_nothing_is_written(aigo: Run, tmp_path: Path, judged: Path) -> None:
     cassette = tmp_path / "none.cassette"
     for options, words in (
-        (["--model-map", "other=scripted/j.jsonl"], "no scorer of the task calls 'other'; they ask 'judge'"),
+        (["--model-map", "other=scripted/j.jsonl"], "no scorer of the task calls 'other'; they call 'judge'"),
         (["--record", "x.cassette"], "--record: no judge is called"),
         (
             ["--replay", cassette, "--model-map", "judge=x"],
@@ -136,7 +136,7 @@ def test_wrong_use_is_reported_and_nothing_is_written(aigo: Run, tmp_path: Path,
         (["-o", "x.json"], "expected a name that ends with .probe.json"),
         (["--only", "refusals"], "did you mean 'refusal'?"),
         (["--model-map", "judge=nobody/x", "--only", "unchanged"], "nobody"),
-        (["--swap", "q=a"], "column 'a' is missing"),
+        (["--swap", "q=a"], "no column 'a'"),
     ):
         done = aigo("probe", "judged.yaml", judged, *options)
         assert (done.code, words in done.err) == (2, True), (options, done.err, done.out)

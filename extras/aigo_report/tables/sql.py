@@ -52,7 +52,7 @@ class TimeLimit:
     @property
     def error(self) -> UsageError:
         """Return the error for a query that exceeded the time limit."""
-        message = f"the query: it takes longer than {self.seconds:g} s; allow more with --timeout SECONDS"
+        message = f"the query takes longer than {self.seconds:g} s; allow more with --timeout SECONDS"
         return UsageError(message, code=Code.WRONG_QUERY)
 
 

@@ -51,7 +51,7 @@ def plot(
         typer.Option(
             "--theme",
             metavar="THEME",
-            help="Colours and sizes: paper, or dark for slides with a dark background.",
+            help="Colors and sizes: paper, or dark for slides with a dark background.",
         ),
     ] = "paper",
 ) -> None:

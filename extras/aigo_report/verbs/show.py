@@ -155,9 +155,7 @@ def _show_result(
     if more:
         note(f"more samples follow; show more with -n N (now {limit}), or all with -n 0")
     if not shown:
-        typer.echo(
-            "no sample has failed" if chosen.failed else "the result does not contain samples", err=True
-        )
+        typer.echo("no sample failed" if chosen.failed else "the result does not contain samples", err=True)
     return ExitCode.DONE
 
 

@@ -110,7 +110,7 @@ def _prepared(entry: FolderItem, root: Path, folder: Path) -> PageData:
         if not _changed(stamps):
             results = tuple(source.path for source in sources)
             return PageData(folder, tuple(stamps.items()), None, blocks, results, 0)
-    raise ChangedError("the file changes while it is read")
+    raise ChangedError("the file changed while it was read")
 
 
 def _changed(stamps: dict[Path, str | None]) -> bool:
@@ -180,7 +180,7 @@ def _copy(path: Path, copy: Path, root: Path) -> str | None:
             shutil.copyfileobj(source, target, 1 << 20)
         if stamp_at(path) == stamp:
             return stamp
-    raise ChangedError("the file changes while it is read")
+    raise ChangedError("the file changed while it was read")
 
 
 def _write(sources: list[ResultSource], folder: Path, run: Any) -> dict[str, tuple[int, int]]:
@@ -236,4 +236,4 @@ def compared(base: Path, new: Path, root: Path) -> bytes:
         content = comparison_content(compare(read_columns(base), read_columns(new)))
         if not _changed(stamps):
             return redact_json(orjson.dumps(content))
-    raise ChangedError("a result changes while it is read")
+    raise ChangedError("a result changed while it was read")

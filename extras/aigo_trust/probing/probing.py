@@ -166,13 +166,11 @@ def _check_swaps(plan: TaskPlan, settings: ProbeSettings) -> None:
     if unknown:
         shown = ", ".join(map(repr, sorted(columns))) or "none"
         raise UsageError(
-            f"--swap: column {unknown[0]!r} is missing from the result; it has {shown}",
-            code=Code.UNKNOWN_CHOICE,
+            f"--swap: no column {unknown[0]!r} in the result; it has {shown}", code=Code.UNKNOWN_CHOICE
         )
     if settings.mirror and not settings.swaps:
         raise UsageError(
-            "--mirror: labels change places if columns do; name the columns with --swap",
-            code=Code.OPTIONS_APART,
+            "--mirror needs --swap: labels only change places if columns do", code=Code.OPTIONS_APART
         )
 
 

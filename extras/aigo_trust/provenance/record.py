@@ -279,10 +279,7 @@ def check_record(record: Any, file: str) -> None:
         raise EvidenceError(message, file=file, path=("digest",), code=Code.BROKEN_PROVENANCE)
     if not _is_sound(record):
         raise EvidenceError(
-            "does not have the parts of a provenance",
-            file=file,
-            path=("result",),
-            code=Code.BROKEN_PROVENANCE,
+            "lacks the parts of a provenance", file=file, path=("result",), code=Code.BROKEN_PROVENANCE
         )
 
 

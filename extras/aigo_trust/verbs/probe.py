@@ -226,7 +226,7 @@ def _judges(
     if unknown:
         judge_keys = ", ".join(map(repr, keys)) or "none"
         raise UsageError(
-            f"--model-map: no scorer of the task calls {unknown[0]!r}; they ask {judge_keys}",
+            f"--model-map: no scorer of the task calls {unknown[0]!r}; they call {judge_keys}",
             code=Code.SURPLUS_ARGUMENT,
         )
     if replay is not None:

@@ -88,10 +88,7 @@ def disclose_sample(result: Path, sample: str, out: Path | None, *, keyless: boo
     if not file.is_file():
         hint = f"aigo-bridge attest RESULT {'--keyless' if keyless else '--key FILE'}"
         raise EvidenceError(
-            "the attestation of the result is missing",
-            file=str(file),
-            hint=hint,
-            code=Code.BROKEN_ATTESTATION,
+            "found no attestation of the result", file=str(file), hint=hint, code=Code.BROKEN_ATTESTATION
         )
     attestation = read_document(file)
     try:

@@ -299,8 +299,4 @@ def _row_findings(texts: ResultTexts, plan: TaskPlan, *, complete: bool) -> Iter
                 message = f"the result has {_short(value)}, the dataset {_short(own.get(column))}"
                 yield Finding(message, (*sample.path, "sample", "data", column), name, field=column)
     for name in (name for name in rows if complete and name not in seen):
-        yield Finding(
-            "the dataset has this row, but its sample is missing from the result",
-            ("evidence", "samples"),
-            name,
-        )
+        yield Finding("the result lacks the sample of this row", ("evidence", "samples"), name)

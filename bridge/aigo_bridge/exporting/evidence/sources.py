@@ -135,7 +135,7 @@ def _import(
         load_logs(name).import_logs(locations, scratch / name, ImportOptions(events="all"), reports.append)
     for report in reports:
         if report.output is None:
-            hint = "the export needs a log that can be imported: `aigo-bridge import` says more"
+            hint = "the export needs a log that can be imported: run `aigo-bridge import` for the reason"
             message = report.reason or "; ".join(map(str, report.damage)) or "cannot be imported"
             found.issues.append(
                 Issue(message, file=report.log, hint=hint, code=report.code or Code.UNREADABLE_LOG)

@@ -118,7 +118,7 @@ def test_constantly_changing_file_is_rejected(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(preparing, "read_result", slow)
     made, _ = prepared(tmp_path, "a.tasklog.json", tmp_path / "private")
-    assert made.problem == "the file changes while it is read"
+    assert made.problem == "the file changed while it was read"
 
 
 def test_environment_secrets_are_not_in_page_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -313,7 +313,7 @@ def test_changing_result_is_consistent_or_rejected(tmp_path: Path) -> None:
                 (tmp_path / "draft").write_bytes(versions[number // 2 % 2])
                 (tmp_path / "draft").replace(log)
             if reply.status != 200:
-                assert reply.json == {"problem": "the file changes while it is read"}
+                assert reply.json == {"problem": "the file changed while it was read"}
                 continue
             (shown,) = reply.json["results"]
             block = reader.get(f"data/block/{entry}/{reply.headers['X-Number']}/{shown['rows'][0]}")

@@ -67,8 +67,8 @@ def test_result_without_spread_has_no_plan_with_a_reason(aigo: Run, tmp_path: Pa
 def test_invalid_power_arguments_exit_with_2(aigo: Run, tmp_path: Path) -> None:
     file = result(tmp_path / "a.tasklog.json", [[1.0], [0.0]])
     for arguments, message in (
-        ([], "one of the two"),
-        ([file, "--rates", "0.1,0.2"], "one of the two"),
+        ([], "expected either past results or --rates"),
+        ([file, "--rates", "0.1,0.2"], "expected either past results or --rates"),
         (["--rates", "0.1"], "expected two shares"),
         (["--rates", "1.1,0.2"], "between 0 and 1"),
         (["--rates", "0,1"], "the same in every sample"),

@@ -399,9 +399,9 @@ def test_unknown_probe_names_are_rejected(tmp_path: Path) -> None:
         ({"only": ("x",)}, "--only: found 'x'"),
         (
             {"swaps": {"left": "middle"}},
-            "--swap: column 'middle' is missing from the result; it has .left., .question., .right.",
+            "--swap: no column 'middle' in the result; it has .left., .question., .right.",
         ),
-        ({"mirror": {"a": "b"}}, "--mirror: labels change places if columns do"),
+        ({"mirror": {"a": "b"}}, "--mirror needs --swap: labels only change places if columns do"),
         ({"right": {"x": "y"}}, "--right: the task does not define scorer 'x'"),
     ):
         with pytest.raises(UsageError, match=words):
