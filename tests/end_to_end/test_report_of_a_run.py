@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.extras.report.page.test_writing import summary
 from tests.support.commands import REPOSITORY, Run
+from tests.support.forked import start
 
 ANSWERS = REPOSITORY / "examples" / "capitals" / "answers.jsonl"
 
@@ -47,12 +48,13 @@ def test_a_closed_pipe_ends_the_output_without_a_message(tmp_path: Path) -> None
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as pipe:
-        run = [*command, "run", str(task), "--model", f"scripted/{ANSWERS}", "-o", str(out), "--report"]
-        done = subprocess.run(run, stdout=pipe, stderr=subprocess.PIPE, text=True, check=True)
+        run = ["aigo-bridge", "run", task, "--model", f"scripted/{ANSWERS}", "-o", out, "--report"]
+        with start(run, stdout=pipe, stderr=subprocess.PIPE) as process:
+            _, errors = process.communicate(timeout=120)
         listed = subprocess.run(
             [*command, "list"], stdout=pipe, stderr=subprocess.PIPE, text=True, check=False
         )
 
-    assert "rror" not in done.stderr
+    assert (process.returncode, "rror" in errors) == (0, False)
     assert (out / "report.html").exists()
     assert (listed.returncode, listed.stderr) == (1, "")

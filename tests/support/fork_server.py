@@ -174,13 +174,18 @@ def _forked(request: Mapping[str, Any], streams: Sequence[int], names: IO[str]) 
 
 
 def _exit_code(words: Sequence[str]) -> int:
-    """Run a Python program like its `#!` line and return its exit code."""
-    program, *_ = sys.argv = list(words)
-    sys.path[0] = str(Path(program).parent)
+    """Run a Python program like its `#!` line, or the text after `-c`, and return its exit code."""
+    program, *arguments = sys.argv = list(words)
     main = sys.modules["__main__"] = ModuleType("__main__")
-    main.__dict__["__file__"] = program
+    if program == "-c":
+        text, *sys.argv[1:] = arguments
+        sys.path[0], place = "", "<string>"
+    else:
+        text = Path(program).read_text("utf-8")
+        sys.path[0], place = str(Path(program).parent), program
+        main.__dict__["__file__"] = program
     try:
-        exec(compile(Path(program).read_bytes(), program, "exec"), main.__dict__)
+        exec(compile(text, place, "exec"), main.__dict__)
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
             return int(end.code or 0) & 0xFF

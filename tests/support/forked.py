@@ -55,7 +55,7 @@ ENGINES = {
 """What a server has loaded before its first command. One that has loaded torch is slow to fork: it serves commands that need it, and no others."""
 
 LATE = re.compile(
-    r"AWS_\w+|\w+_(KEY|TOKEN|SECRET|PASSWORD|BASE_URL)|AIGO_\w+|INSPECT_DISPLAY|PYTEST_\w+|TMPDIR|RAY_\w+|KMP_\w+|TORCHINDUCTOR_\w+|_RJEM_\w+"
+    r"XDG_DATA_HOME|AWS_\w+|\w+_(KEY|TOKEN|SECRET|PASSWORD|BASE_URL)|AIGO_\w+|INSPECT_DISPLAY|PYTEST_\w+|TMPDIR|RAY_\w+|KMP_\w+|TORCHINDUCTOR_\w+|_RJEM_\w+"
 )
 """Variables that are read when they are needed, or that Ray, torch and polars set themselves; any other can have been read when a module was loaded."""
 
@@ -186,20 +186,22 @@ def start(
     server: Server | None = None,
     **options: Any,
 ) -> subprocess.Popen[str]:
-    """A process of an installed command, `aigo-bridge` or `inspect`, with `Popen`'s options.
+    """A process of an installed command, `aigo-bridge` or `inspect`, or of a program after `-c`, with `Popen`'s options.
 
     It is started as by a shell where its environment has a variable that is read while modules are loaded, where coverage is measured, and for
     `inspect list`, which looks in the folder in which Inspect was loaded.
     """
     name, *arguments = map(str, words)
-    line = [str(BIN / name), *arguments]
+    line = [name if name == "-c" else str(BIN / name), *arguments]
     environment = dict(os.environ if env is None else env)
-    known = name == "aigo-bridge" or (name == "inspect" and arguments[:1] != ["list"])
+    known = name in ("aigo-bridge", "-c") or (name == "inspect" and arguments[:1] != ["list"])
     if known and "COVERAGE_PROCESS_CONFIG" not in environment:
         server = server or _server(_engine(arguments))
         if server.serves(environment):
             return Forked(line, server, env=environment, text=True, **options)
-    return subprocess.Popen(line, env=environment, text=True, **options)
+    return subprocess.Popen(
+        [sys.executable, *line] if name == "-c" else line, env=environment, text=True, **options
+    )
 
 
 def finished(

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from inspect_ai.dataset import Sample
 from inspect_ai.scorer import includes
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from tests.support.commands import Run
+from tests.support.forked import finished
 from tests.support.inspect_logs import scripted as scripted_logs
 from tests.support.loggers import heard
 
@@ -234,8 +233,7 @@ def evidence_of(program: str, folder: Path) -> list[tuple[str, list[str]]]:
         "XDG_DATA_HOME": str(folder / "data"),
         hooks.VARIABLE: str(folder / "evidence"),
     }
-    command = [sys.executable, "-c", program, str(folder / "logs")]
-    subprocess.run(command, env=environment, capture_output=True, check=False, timeout=60)
+    finished(["-c", program, folder / "logs"], env=environment)
     return outcomes(folder / "evidence")
 
 

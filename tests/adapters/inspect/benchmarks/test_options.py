@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from inspect_ai.log import EvalLog, read_eval_log
 from tests.support.commands import REPOSITORY, Run
+from tests.support.forked import finished
 
 TASKS = """
 from inspect_ai import Task, task
@@ -146,24 +147,23 @@ def model_of(case: str) -> str:
 
 
 @pytest.fixture
-def native(folder: Path, command: Run) -> Path:
+def native(folder: Path) -> Path:
     """Run the command of Inspect, with one log folder for each case."""
-    (folder / "native.py").write_text(
+    program = (
         "import shlex, sys\n"
         "from aigo_inspect.models import registration\n"
         "from inspect_ai._cli.eval import eval_command\n"
         "for line in open('cases.txt'):\n"
         "    words = shlex.split(line)\n"
-        "    eval_command.main(args=words, standalone_mode=False, auto_envvar_prefix='INSPECT_EVAL')\n",
-        encoding="utf-8",
+        "    eval_command.main(args=words, standalone_mode=False, auto_envvar_prefix='INSPECT_EVAL')\n"
     )
     lines = [
         f"t.py@{task} --model {model_of(case)} --log-dir native/{case} --display none {options}"
         for case, (task, options) in CASES.items()
     ]
     (folder / "cases.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    done = command("python", "native.py", timeout=500)
-    assert done.code == 0, done.err
+    done = finished(["-c", program], cwd=folder, timeout=500)
+    assert done.returncode == 0, done.stderr
     return folder / "native"
 
 

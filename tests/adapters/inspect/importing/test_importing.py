@@ -160,7 +160,7 @@ def test_secrets_do_not_reach_the_files(
         ImportOptions(patterns=("(",)).redaction()
 
 
-def test_a_written_sample_leaves_no_reference_cycles(logs: dict[str, Path]) -> None:
+def test_a_written_sample_leaves_no_reference_cycles(logs: dict[str, Path], own_heap: None) -> None:
     """The garbage collector is off during an import, so a cycle in each sample would make memory grow with
     the log."""
     import gc

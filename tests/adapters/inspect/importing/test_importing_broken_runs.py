@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from inspect_ai.log import read_eval_log
 from inspect_ai.model import get_model
 from inspect_ai.scorer import includes
 from inspect_ai.solver import Generate, Solver, TaskState, solver
+from tests.support.forked import start
 from tests.support.inspect_logs import scripted as scripted_logs
 
 from aigo_bridge.dtypes import SolverTrace
@@ -43,12 +43,7 @@ eval(task, model=get_model("mockllm/model", custom_outputs=answer), log_dir=sys.
 
 def test_flushed_samples_of_a_killed_run_are_imported(tmp_path: Path) -> None:
     environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data")}
-    with subprocess.Popen(
-        [sys.executable, "-c", ENDLESS, str(tmp_path / "logs")],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment,
-    ) as process:
+    with start(["-c", ENDLESS, tmp_path / "logs"], stdout=subprocess.PIPE, env=environment) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "stuck\n"
         time.sleep(0.3)
