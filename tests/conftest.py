@@ -48,8 +48,8 @@ def pytest_collection() -> Generator[None]:
     finally:
         gc.freeze()
         gc.enable()
-        # What tests load later, torch and whole engines, would be looked at again and again; what is young is looked at as ever.
-        gc.set_threshold(*gc.get_threshold()[:2], 100)
+        # With Python's thresholds a tenth of a run looks for garbage: what tests load later, torch and whole engines, again and again.
+        gc.set_threshold(7_000, 10, 30)
 
 
 @pytest.hookimpl(tryfirst=True)
