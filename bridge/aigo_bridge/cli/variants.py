@@ -197,7 +197,7 @@ def _text(value: str) -> str:
     try:
         return read_regular(path, _LONGEST_TEXT).decode("utf-8").rstrip("\n")
     except UnicodeDecodeError as error:
-        raise UsageError(f"--vary: {value} is not UTF-8 text text text", code=Code.NOT_UTF8) from error
+        raise UsageError(f"--vary: {value} is not UTF-8 text", code=Code.NOT_UTF8) from error
 
 
 def _word(value: str) -> str:

@@ -1,24 +1,22 @@
 r"""A model that answers from a file of rules: offline and deterministic, for tests and CI.
 
 The file is JSONL with one rule per line. Rules are tried from the top; the first rule that matches the
-    rendered messages answers.
+rendered messages answers.
 
 ```json
 {"match": {"exact": "2 + 2 = ?"}, "reply": {"text": "4"}}
 {"match": {"contains": "capital of France"}, "reply": {"text": "Paris", "delay": 0.1}}
-{"match": {"regex": "(?i)weather in \\w+"}, "reply": {"tool_calls": [{"name": "weather", "arguments": {"city":
-"Oslo"}}]}} {"match": {"contains": "busy"}, "times": 2, "reply": {"error": "overloaded", "status": 503}}
+{"match": {"regex": "(?i)weather in \\w+"}, "reply": {"tool_calls": [{"name": "weather", "arguments": {}}]}}
+{"match": {"contains": "busy"}, "times": 2, "reply": {"error": "overloaded", "status": 503}}
 {"default": true, "reply": {"text": "I do not know."}}
 ```
 
-`match.on` selects the text that a rule looks at: `last` (text of the last message, the default), `user`
-    (last
+`match.on` selects the text that a rule looks at: `last` (text of the last message, the default), `user` (last
 user message), `system` (first system message) or `all` (every message as `role: text`, joined by newlines).
 The format is documented for users in `docs/reference/scripted-model.md`.
 
-This module is independent of engines: it turns rules into a `ScriptedReply`. Each adapter hosts it as a
-    model of
-its framework.
+This module is independent of engines: it turns rules into a `ScriptedReply`. Each adapter hosts it as a model
+of its framework.
 """
 
 from __future__ import annotations

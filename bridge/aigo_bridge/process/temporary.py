@@ -75,8 +75,8 @@ def remove_folder(folder: str) -> None:
 def temporary_folder(prefix: str) -> Iterator[Path]:
     """Create a folder for the block. If the process is killed, the next one with this prefix removes it.
 
-    OSError: the folder cannot be created.
-        OSError: it cannot be made.
+    Raises:
+        OSError: the folder cannot be created.
     """
     folder = make_folder(prefix)
     try:

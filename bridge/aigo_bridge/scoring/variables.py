@@ -62,8 +62,8 @@ def last_call(output: SolverOutput) -> tuple[Any, Any]:
     """Return the last model input and output for deprecated snippets; for a custom task, the values
     themselves.
 
-    SampleError: the output is a group, which has no last answer.
-        SampleError: the output is a group, of which no answer is the last one.
+    Raises:
+        SampleError: the output is a group, which has no last answer.
     """
     if isinstance(output, _GROUPS):
         raise SampleError(
