@@ -152,6 +152,7 @@ class TrialStore(Mapping[Trial, Kept | Json], Generic[Kept]):
         """Outcomes, or their numbers in the file."""
         self._file = SpillFile()
         self._compressor = zstandard.ZstdCompressor(level=1)
+        self._decompressor = zstandard.ZstdDecompressor()
 
     def add(self, trial: Trial, outcome: Kept | Json) -> None:
         """Add the outcome of a trial.
@@ -171,7 +172,7 @@ class TrialStore(Mapping[Trial, Kept | Json], Generic[Kept]):
         if not isinstance(outcome, int):
             return outcome
         (compressed,) = self._file.read(outcome, outcome + 1)
-        content: Json = marshal.loads(zstandard.decompress(compressed))  # noqa: S302  # written by this process
+        content: Json = marshal.loads(self._decompressor.decompress(compressed))  # noqa: S302  # written by this process
         return content
 
     def __contains__(self, trial: object) -> bool:

@@ -93,20 +93,15 @@ class Tracker(EvaluationTracker):  # type: ignore[misc]  # lighteval is untyped
         self, datasets: Mapping[str, TaskDetails], results: Callable[[Mapping[str, Any]], dict[str, Any]]
     ) -> None:
         """Write the details first, then the results, so that a results file always has its details."""
-        with finishing():
-            self._write_files(datasets, results)
-
-    def _write_files(
-        self, datasets: Mapping[str, TaskDetails], results: Callable[[Mapping[str, Any]], dict[str, Any]]
-    ) -> None:
         date = datetime.now().isoformat().replace(":", "-")  # noqa: DTZ005  # lighteval names its files in local time
         model = self.general_config_logger.model_name
-        self.save_details(date, datasets)
         details = next(
             (f"../../details/{model}/{date}/details_{name}_{date}.parquet" for name in datasets), None
         )
-        self.save_results(date, results({BLOCK: self._block(details)}))
-        self.results_file = self._out / "results" / model / f"results_{date}.json"
+        with finishing():
+            self.save_details(date, datasets)
+            self.save_results(date, results({BLOCK: self._block(details)}))
+            self.results_file = self._out / "results" / model / f"results_{date}.json"
 
     def _rows(self, details: list[Any]) -> Iterator[Json]:
         # lighteval shuffles documents. Restore the plan's order.
