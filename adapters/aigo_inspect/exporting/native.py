@@ -293,9 +293,7 @@ def _text(row: Mapping[str, Any]) -> str:
 def _recorded_answer(row: Mapping[str, Any], column: str) -> str:
     text = last_text(recorded_trace(row, column).items)
     if text is None:
-        raise SampleError(
-            "the recorded trace does not contain an answer", stage="solver", kind="InvalidTrace"
-        )
+        raise SampleError("the recorded trace contains no answer", stage="solver", kind="InvalidTrace")
     return text
 
 

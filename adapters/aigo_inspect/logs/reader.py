@@ -210,11 +210,7 @@ class InspectLogReader:
                 code=Code.NOT_A_LOG,
             )
         self.note_damage(
-            Damage(
-                "header.json",
-                None,
-                "the header of the log is missing; only data from its samples is available",
-            )
+            Damage("header.json", None, "the log lacks a header; only data from its samples is available")
         )
         return self._lifted({"status": status, **partial, "eval": {}})
 
@@ -515,9 +511,7 @@ class InspectLogReader:
                 sample = self.read_sample(ref)
                 if str(sample.id) == str(sample_id) and sample.epoch == epoch:
                     return sample
-        raise EvidenceError(
-            f"sample {sample_id!r} in epoch {epoch} is missing from the log", code=Code.DAMAGED_LOG
-        )
+        raise EvidenceError(f"the log lacks sample {sample_id!r} in epoch {epoch}", code=Code.DAMAGED_LOG)
 
     # Missing samples
 

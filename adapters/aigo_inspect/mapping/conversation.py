@@ -50,9 +50,7 @@ def spoken(
     notes: dict[str, Any] = {}
     if not calls:
         if messages:
-            notes["items"] = (
-                "from the sample's messages: the log does not contain model calls of the main agent"
-            )
+            notes["items"] = "from the sample's messages: the log lacks model calls of the main agent"
         return Transcript(messages, notes)
     derived = derived_items(direct, span_id) if compacted else conversation(calls[-1])
     if compacted and _is_whole(messages, direct):

@@ -177,9 +177,7 @@ def _parts(plan: TaskPlan) -> Iterator[Gap]:
     for number, scorer in enumerate(scorers):
         yield from _scorer_parts(plan, scorer, f"scorers[{number}]")
     if not scorers:
-        yield unsupported(
-            "scorers", "the task does not define scorers, and lighteval only calls a model for a metric"
-        )
+        yield unsupported("scorers", "the task lacks scorers, and lighteval only calls a model for a metric")
     elif len(sampling_methods(plan)) > 1:
         yield unsupported("scorers", "lighteval cannot store answers and likelihoods of the same task")
     trials = trials_part(plan)

@@ -94,8 +94,7 @@ class Details:
                     code=Code.OTHER_RELEASE,
                 )
             raise EvidenceError(
-                f"column 'doc' is missing from the details (found {', '.join(schema.names[:8])})",
-                code=Code.NOT_A_LOG,
+                f"the details lack column 'doc' (found {', '.join(schema.names[:8])})", code=Code.NOT_A_LOG
             )
         if not pa.types.is_struct(schema.field("doc").type):
             raise EvidenceError(

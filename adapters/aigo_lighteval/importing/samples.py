@@ -355,9 +355,7 @@ class DocumentScores:
     def _unscored(self, name: str) -> Json:
         self._loss.changed["score without a value: written as null, marked as unscored"] += 1
         score = self._score(name, None, odd=False)
-        return score | {
-            "metadata": {"unscored": True, "reason": "lighteval does not provide a value for this metric"}
-        }
+        return score | {"metadata": {"unscored": True, "reason": "lighteval lacks a value for this metric"}}
 
     def _score(self, name: str, value: Any, odd: bool) -> Json:
         key = self._keys.get(name)

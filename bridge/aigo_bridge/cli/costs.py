@@ -119,11 +119,7 @@ def show_costs(costs: Costs) -> None:
             typer.echo(f"  {plural(cost.problems, 'sample')} will fail before a model is called")
     if costs.prices is not None:
         money = total(costs.plans)
-        shown = (
-            "unknown: the price of a model is missing"
-            if money is None
-            else _shown(money, costs.prices.currency)
-        )
+        shown = "unknown: a model lacks a price" if money is None else _shown(money, costs.prices.currency)
         typer.echo(f"total: {shown}")
     if costs.answer.mean is None and any(asked_models(costs.plans)):
         typer.echo("the length of answers is unknown; set it with --answer-tokens MEAN,MOST")

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from aigo_bridge.jsonl_spec.checking import schema_for_record, validate_task
     from aigo_bridge.jsonl_spec.conversion import Converted, Recovered, from_aigo, to_aigo, write_aigo
-    from aigo_bridge.jsonl_spec.files import (
-        load_tasks,
-        no_records,
-        read_records,
-        validate_file,
-        write_records,
-    )
+    from aigo_bridge.jsonl_spec.files import load_tasks, read_records, validate_file, write_records
     from aigo_bridge.jsonl_spec.post_processing import post_process
     from aigo_bridge.jsonl_spec.records import (
         CATEGORIES,
@@ -28,6 +22,7 @@ if TYPE_CHECKING:
         Rule,
         TaskSpec,
         few_shot_block,
+        no_records,
         render,
     )
     from aigo_bridge.jsonl_spec.scores import metric_score
@@ -95,7 +90,7 @@ _HOMES = {
     "load_fixtures": "task_files",
     "load_tasks": "files",
     "metric_score": "scores",
-    "no_records": "files",
+    "no_records": "records",
     "other_content": "task_files",
     "post_process": "post_processing",
     "read_records": "files",

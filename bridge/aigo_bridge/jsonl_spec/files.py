@@ -21,9 +21,9 @@ import orjson
 from aigo_bridge.access.bounds import DEFAULT_BOUNDS, LogTooLargeError
 from aigo_bridge.access.opening import open_regular
 from aigo_bridge.codes import Code
-from aigo_bridge.errors import Issue, SpecError
+from aigo_bridge.errors import SpecError
 from aigo_bridge.jsonl_spec.checking import find_errors, task_of, validate_task
-from aigo_bridge.jsonl_spec.records import LONGEST_TEXT, RecordError, Rule, TaskSpec
+from aigo_bridge.jsonl_spec.records import LONGEST_TEXT, RecordError, Rule, TaskSpec, no_records
 from aigo_bridge.redaction.secrets import open_clean
 
 LONGEST_LINE = 64 * 1024 * 1024
@@ -92,13 +92,6 @@ def load_tasks(path: Path, *, allow_bad_tasks: bool = False) -> tuple[TaskSpec, 
     if not tasks:
         raise SpecError([no_records(path)])
     return tuple(tasks)
-
-
-def no_records(path: Path) -> Issue:
-    """Return the issue of an empty file."""
-    return Issue(
-        "the file does not contain task records, expected at least one", file=str(path), code=Code.NO_ROWS
-    )
 
 
 def write_records(tasks: Iterable[TaskSpec], path: Path) -> None:

@@ -301,3 +301,10 @@ def _cues(prompt: str) -> Iterator[_Cue]:
                 starts = short and tail[: word.start()].strip(_BEFORE) == ""
                 yield _Cue(word[0], line_start if starts else None, colon + 1)
         colon = prompt.find(":", colon + 1)
+
+
+def no_records(path: Path) -> Issue:
+    """Return the issue of an empty file."""
+    return Issue(
+        "the file does not contain task records, expected at least one", file=str(path), code=Code.NO_ROWS
+    )

@@ -20,8 +20,8 @@ from aigo_bridge.access.opening import from_here
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import Issue, SpecError, UsageError
 from aigo_bridge.jsonl_spec.conversion import Converted, task_yaml, to_aigo
-from aigo_bridge.jsonl_spec.files import load_tasks, no_records, numbered_lines, opened, validate_file
-from aigo_bridge.jsonl_spec.records import REQUIRED_FIELDS, RecordError, TaskSpec
+from aigo_bridge.jsonl_spec.files import load_tasks, numbered_lines, opened, validate_file
+from aigo_bridge.jsonl_spec.records import REQUIRED_FIELDS, RecordError, TaskSpec, no_records
 from aigo_bridge.reading import Document
 from aigo_bridge.reading.locating import shipped_folder
 from aigo_bridge.spec import task

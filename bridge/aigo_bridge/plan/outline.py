@@ -219,9 +219,7 @@ def _scorer(stored: Any) -> OutlineScorer:
     metrics = stored["metrics"]
     kind = _TEXT.validate_python(stored["type"])
     if kind is None:
-        raise EvidenceError(
-            "the log's plan is damaged: the type of a scorer is missing", code=Code.DAMAGED_LOG
-        )
+        raise EvidenceError("the log's plan is damaged: a scorer lacks a type", code=Code.DAMAGED_LOG)
     return OutlineScorer(
         _KEY.validate_python(stored["key"]),
         kind,

@@ -221,9 +221,7 @@ def _of_result(
     rows = result_rows(file, selection)
     if not rows.rows:
         raise DatasetError(
-            f"task result {key!r} does not contain samples, expected at least one",
-            file=str(file),
-            code=Code.NO_ROWS,
+            f"task result {key!r} lacks samples, expected at least one", file=str(file), code=Code.NO_ROWS
         )
     return _planned([key], key, rows, dataset_tags(LogReader(file).frame().specification))
 

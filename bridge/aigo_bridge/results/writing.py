@@ -232,9 +232,7 @@ def _checked(finish: _Finish, *, any_samples: bool) -> dict[str, Any]:
     evidence = frame.evidence
     if evidence is None and any_samples:
         raise EvidenceError(
-            "the log does not contain evidence to hold its samples",
-            path=("evidence",),
-            code=Code.UNFIT_RESULT,
+            "the log lacks evidence to hold its samples", path=("evidence",), code=Code.UNFIT_RESULT
         )
     if evidence is not None and evidence.samples:
         message = f"the log already contains {plural(len(evidence.samples), 'sample')}"

@@ -36,8 +36,7 @@ class AgentRun:
     async def __call__(self, sample: Mapping[str, Any], model: Model, models: Models) -> SolverTrace:
         if self._runner is None:
             raise UnsupportedPlanError(
-                "agent_solver: this engine does not have a sandbox for the tools of agents",
-                code=Code.ENGINE_GAP,
+                "agent_solver: this engine lacks a sandbox for the tools of agents", code=Code.ENGINE_GAP
             )
         spec = self._spec
         task = AgentTask(

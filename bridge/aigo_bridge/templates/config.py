@@ -106,9 +106,7 @@ class _Binding:
         root, dotted_name = match[1], match[2]
         values = self.roots[root]
         if values is None:
-            self._report(
-                match, text, path, f"`{root}.{dotted_name}` cannot be used here: secrets are not available"
-            )
+            self._report(match, text, path, f"`{root}.{dotted_name}` is not available here")
             return ""
         if dotted_name in values:
             return values[dotted_name]

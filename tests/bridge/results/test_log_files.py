@@ -198,7 +198,7 @@ class TestWriting:
 
     def test_samples_without_evidence_are_rejected(self, tmp_path: Path) -> None:
         without = TaskResultLog.model_validate({**whole(), "evidence": None})
-        with pytest.raises(EvidenceError, match="does not contain evidence"):
+        with pytest.raises(EvidenceError, match="lacks evidence"):
             write_log(tmp_path / "a.json", [sample(1)], finish=without)
 
         write_log(tmp_path / "a.json", [], finish=without)

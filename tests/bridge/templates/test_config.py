@@ -113,7 +113,7 @@ def test_a_misspelt_root_is_reported(text: str) -> None:
 
 def test_secrets_are_filled_only_if_available() -> None:
     assert bind_config("<< secrets.KEY >>", {}, secrets={"KEY": "s3"}) == "s3"
-    with pytest.raises(TemplateError, match="secrets are not available"):
+    with pytest.raises(TemplateError, match="is not available here"):
         bind_config("<< secrets.KEY >>", {})
 
 

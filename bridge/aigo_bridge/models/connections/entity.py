@@ -375,9 +375,7 @@ def _of_runs(
         )
     matches = [(run, number) for model_key, run, number in models if model_key in (key, provider_key(key))]
     if not matches:
-        raise UsageError(
-            f"{written!r} does not define model {key!r} (keys: {listed})", code=Code.UNKNOWN_MODEL_ENTITY
-        )
+        raise UsageError(f"no model {key!r} in {written!r} (keys: {listed})", code=Code.UNKNOWN_MODEL_ENTITY)
     if any(
         run.spec.models[number] != matches[0][0].spec.models[matches[0][1]] for run, number in matches[1:]
     ):

@@ -169,7 +169,7 @@ def test_a_log_with_only_samples_is_read(logs: dict[str, Path]) -> None:
     parts = {name: data for name, data in members(logs["agents"]).items() if name.startswith("samples/")}
     log = read(zipped(parts))
     assert len(sample_keys(log)) == 4
-    assert "the header of the log is missing" in str(log.damage[0])
+    assert "the log lacks a header" in str(log.damage[0])
 
 
 @pytest.mark.parametrize(

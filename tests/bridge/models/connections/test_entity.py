@@ -227,7 +227,7 @@ def test_model_in_a_nested_run_file_is_found(tmp_path: Path) -> None:
     [
         ("none.yaml", "does not exist"),
         ("run.yaml", "contains 2 models; name one as .*#KEY .*one"),
-        ("run.yaml#two", r"does not define model 'two' \(keys: openai\$gpt-4-1-nano, one\)"),
+        ("run.yaml#two", r"no model 'two' in .*run\.yaml.* \(keys: openai\$gpt-4-1-nano, one\)"),
         ("model.yaml#two", "contains the model 'm', not 'two'"),
     ],
 )
