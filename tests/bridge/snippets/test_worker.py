@@ -296,7 +296,7 @@ def test_a_worker_that_died_between_calls_is_replaced(host: SnippetHost) -> None
 
 def test_worker_limit_applies_to_all_hosts_together() -> None:
     """Idle workers are stopped for busy hosts, because a run may have a hundred specifications with code."""
-    hosts = [SnippetHost(SnippetLimits(seconds=20)) for _ in range(MOST_WORKERS + 6)]
+    hosts = [SnippetHost(SnippetLimits(seconds=20)) for _ in range(MOST_WORKERS + 2)]
     try:
         source = "import os\ndef f(): return os.getpid()"
         processes = [call(host, source) for host in hosts]
