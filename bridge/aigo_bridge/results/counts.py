@@ -314,9 +314,9 @@ class CountsTally:
 
     _facts: Counter[SampleFacts] = field(default_factory=Counter)
 
-    def add(self, facts: SampleFacts) -> None:
-        """Count a sample."""
-        self._facts[facts] += 1
+    def add(self, facts: SampleFacts, number: int = 1) -> None:
+        """Count samples with the same facts."""
+        self._facts[facts] += number
 
     def merge(self, other: CountsTally) -> None:
         """Count the samples of another tally."""

@@ -201,7 +201,6 @@ class ColumnsReader:
         self._digests = array("q")
         self._facts: dict[SampleFacts, int] = {}
         self._facts_of = array("q")
-        self._tally = CountsTally()
         self._tally_of_runs = CountsTally()
         self._scores: dict[Score, ScoreColumn] = {}
         self._scored_by: dict[str, array[int]] = {}
@@ -218,7 +217,6 @@ class ColumnsReader:
             return
         sample = part.value
         facts = sample_facts(sample)
-        self._tally.add(facts)
         self._facts_of.append(self._facts.setdefault(facts, len(self._facts)))
         trials = sample.get("trials")
         if not trials:
@@ -291,6 +289,9 @@ class ColumnsReader:
         def of_samples(kind: type, get: Callable[[SampleFacts], int]) -> NDArray[Any]:
             return np.array([get(one) for one in facts], dtype=kind)[number]
 
+        tally = CountsTally()
+        for one, count in zip(facts, np.bincount(number, minlength=len(facts)), strict=True):
+            tally.add(one, int(count))
         of_runs = self._tally_of_runs.counts(num_scorers)
         return ResultColumns(
             path=path,
@@ -304,7 +305,7 @@ class ColumnsReader:
             trials=of_samples(np.int64, lambda one: one.num_trials),
             failed_trials=of_samples(np.int64, lambda one: one.trials[SampleState.FAILED]),
             unfinished_trials=of_samples(np.int64, lambda one: one.trials[SampleState.UNFINISHED]),
-            counts=of_runs if of_runs.samples else self._tally.counts(num_scorers),
+            counts=of_runs if of_runs.samples else tally.counts(num_scorers),
             scores=self._scores,
             scored_by=self._scored_by,
             values=self._values,
