@@ -18,6 +18,7 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -161,9 +162,27 @@ def _open_for_replacing(path: Path) -> Iterator[BinaryIO]:
             with _compressed(file, path.suffix.lower()) as content:
                 yield content
             file.flush()
-            os.fsync(file.fileno())
+            if is_durable := _DURABLE.get():
+                os.fsync(file.fileno())
         draft.replace(target)
-    _flush_folder(target.parent)
+    if is_durable:
+        _flush_folder(target.parent)
+
+
+_DURABLE = ContextVar("durable", default=True)
+
+
+@contextmanager
+def scratch_folder(prefix: str) -> Iterator[Path]:
+    """Open a temporary folder for result logs, which need not survive a crash. Nothing in this block waits
+    until files are on disk.
+    """
+    durable = _DURABLE.set(False)
+    try:
+        with tempfile.TemporaryDirectory(prefix=prefix) as folder:
+            yield Path(folder)
+    finally:
+        _DURABLE.reset(durable)
 
 
 @contextmanager

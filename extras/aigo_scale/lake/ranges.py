@@ -6,7 +6,6 @@ Each process opens the log itself. A log in object storage is copied by each pro
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from aigo_bridge.errors import BridgeError
 from aigo_bridge.importing.log_import import ImportOptions, ImportReport
+from aigo_bridge.results.log_files import scratch_folder
 from aigo_report.tables.rows import SampleCounts
 from aigo_scale.lake.pieces import LogCandidate
 from aigo_scale.lake.single_logs import (
@@ -126,10 +126,10 @@ def import_range(lake: LakeTarget, split: Split, number: int, options: ImportOpt
     importer = _ranges_of(split.engine)
     assert importer is not None
     try:
-        with on_this_machine(split.piece) as path, tempfile.TemporaryDirectory(prefix="aigo-lake-") as folder:
+        with on_this_machine(split.piece) as path, scratch_folder("aigo-lake-") as folder:
             if digest_of(path, None) != split.digest:
                 return None
-            log = Path(folder, "range.tasklog.json")
+            log = folder / "range.tasklog.json"
             part = importer.import_range(path, log, options, first, end)
             if part is None:
                 return None
@@ -160,10 +160,10 @@ def _joined(
     importer = _ranges_of(split.engine)
     assert importer is not None
     target = split.target(lake, options)
-    with on_this_machine(split.piece) as path, tempfile.TemporaryDirectory(prefix="aigo-lake-") as folder:
+    with on_this_machine(split.piece) as path, scratch_folder("aigo-lake-") as folder:
         if digest_of(path, None) != split.digest:
             return None
-        log = Path(folder, "frame.tasklog.json")
+        log = folder / "frame.tasklog.json"
         report = importer.import_frame(path, log, options, [part.range for part in parts])
         counts: dict[int | None, SampleCounts] = {}
         for part in parts:

@@ -17,6 +17,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, EvidenceError, UsageError
 from aigo_bridge.exit_codes import ExitCode
 from aigo_bridge.importing.log_import import ImportOptions, ImportReport, unmapped
+from aigo_bridge.results.log_files import scratch_folder
 from aigo_bridge.results.sources import is_result
 from aigo_bridge.text.plurals import plural
 from aigo_scale.lake.commits import LakeEntry, LakeResult, known_digests
@@ -121,8 +122,8 @@ def _import(lake: LakeTarget, piece: LogCandidate, path: Path, options: ImportOp
     digest = digest_of(path, importer)
     if lake.knows(digest):
         return LogImport(ImportReport(piece.name, status=KNOWN))
-    with tempfile.TemporaryDirectory(prefix="aigo-lake-") as folder:
-        report, logs = _evidence(piece, path, importer, options, Path(folder))
+    with scratch_folder("aigo-lake-") as folder:
+        report, logs = _evidence(piece, path, importer, options, folder)
         if report.status == STARTED and lake.finished_only:
             return LogImport(ImportReport(piece.name, status=UNFINISHED))
         if not logs:

@@ -21,7 +21,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import SampleEvidence, TaskResultLog
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.results.json_pieces import JsonPiece, JsonSyntaxError, pieces
-from aigo_bridge.results.log_files import mapped
+from aigo_bridge.results.log_files import mapped, scratch_folder
 from aigo_bridge.results.reading import LogReader, SamplePart, read_log
 from aigo_bridge.results.writing import write_log
 
@@ -174,6 +174,18 @@ class TestWriting:
 
         assert path.read_text() == "old"
         assert len(list(tmp_path.iterdir())) == 1
+
+    def test_only_a_scratch_folder_does_not_wait_for_the_disk(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        flushed: list[int] = []
+        monkeypatch.setattr("os.fsync", flushed.append)
+        with scratch_folder("test-") as folder:
+            write_log(folder / "a.json", [sample(1)], finish=frame())
+            assert flushed == []
+
+        write_log(tmp_path / "a.json", [sample(1)], finish=frame())
+        assert len(flushed) == 2  # file and folder
 
     def test_symbolic_link_is_kept(self, tmp_path: Path) -> None:
         (tmp_path / "folder").mkdir()
