@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from aigo_bridge.engine.engine import LogRange
@@ -224,14 +225,17 @@ def _added(part: LogRange | None, totals: LogTotals, loss: LossReport, redacted:
     return totals
 
 
+@lru_cache(maxsize=1)
+def _opened(log: Path, options: ImportOptions) -> InspectLogReader:
+    """Open a log for all ranges of a pool process. The log is closed when the process ends."""
+    return open_log(log, bounds=options.bounds, redaction=options.redaction())
+
+
 def _range_text(log: Path, output: Path, options: ImportOptions, start: int, end: int) -> LogRange | None:
     """Write the text of a range of samples to a file. Runs in a pool process."""
     try:
-        with (
-            open_log(log, bounds=options.bounds, redaction=options.redaction()) as reader,
-            output.open("wb", buffering=1 << 18) as file,
-            no_collections(),
-        ):
+        with output.open("wb", buffering=1 << 18) as file, no_collections():
+            reader = _opened(log, options)
             return _write_range(reader, DocumentWriter(file, start=b""), options, start, end)
     except (BridgeError, OSError, MemoryError):
         return None

@@ -23,7 +23,7 @@ from aigo_bridge.cli.terminal import colour_of, name_of, printable, short_path, 
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, Issue, dotted
 from aigo_bridge.exit_codes import ExitCode, of_signal
-from aigo_bridge.process.signals import STOPPED_BY, STOPPING, is_stopped
+from aigo_bridge.process.signals import COUNTING_THREAD, STOPPED_BY, STOPPING, is_stopped
 
 if TYPE_CHECKING:
     from aigo_bridge.engine.outcome import Outcome
@@ -396,7 +396,7 @@ def _watch(heard: frozenset[int]) -> None:
             if came > 1:
                 _end_at_once()
 
-    threading.Thread(target=count, name="signals", daemon=True).start()
+    threading.Thread(target=count, name=COUNTING_THREAD, daemon=True).start()
 
 
 def _end_at_once() -> None:

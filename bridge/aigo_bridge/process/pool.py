@@ -20,10 +20,11 @@ from multiprocessing import (
 )
 from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from aigo_bridge.process.locks import signals_held_back
-from aigo_bridge.process.signals import STOPPING
+from aigo_bridge.process.signals import COUNTING_THREAD, STOPPING
 
 T = TypeVar("T")
 
@@ -148,11 +149,19 @@ def _executor(jobs: int) -> Iterator[Callable[..., Future[Any]]]:
 
 def _context() -> BaseContext:
     """Return how processes start. A fork is fastest, but only safe if no other thread holds a lock."""
-    if sys.platform == "linux" and threading.active_count() == 1:
+    if sys.platform == "linux" and _is_fork_safe():
         return get_context("fork")
     # A fork server listens on a socket below the temporary folder, and socket paths are short.
     short = len(os.fsencode(tempfile.gettempdir())) < _LONGEST_FOLDER
     return get_context("forkserver" if short and "forkserver" in get_all_start_methods() else "spawn")
+
+
+def _is_fork_safe() -> bool:
+    others = [thread.name for thread in threading.enumerate() if thread is not threading.current_thread()]
+    if others != [COUNTING_THREAD]:
+        return not others
+    # Python does not list the threads of libraries.
+    return sum(1 for _ in Path("/proc/self/task").iterdir()) == 2
 
 
 # Within a pool process

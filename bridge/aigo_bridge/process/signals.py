@@ -16,6 +16,8 @@ STOPPING = tuple(
 STOPPED_BY: list[int] = []
 """The signal that stopped the command; empty before a signal arrives, and outside commands."""
 
+COUNTING_THREAD = "signals"
+"""Name of the thread that counts signals. It takes no locks, so a fork is safe while it runs."""
 
 _ACCEPTED: list[int] = []
 

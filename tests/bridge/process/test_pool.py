@@ -39,6 +39,23 @@ def test_a_long_temporary_folder_name_is_supported(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("[3, 7]\n", "")
 
 
+FORKED = """
+import threading
+from aigo_bridge.process import pool
+from aigo_bridge.process.signals import COUNTING_THREAD
+
+for name in (COUNTING_THREAD, "other"):
+    threading.Thread(target=threading.Event().wait, name=name, daemon=True).start()
+    print(pool._context().get_start_method())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks")
+def test_only_the_thread_that_counts_signals_permits_a_fork() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, check=True)
+    assert done.stdout == "fork\nforkserver\n"
+
+
 def clear_away_although_told_again(place: Path) -> None:
     try:
         os.kill(os.getpid(), signal.SIGTERM)
