@@ -23,6 +23,8 @@ from typing import Any
 import orjson
 from ratios import record
 
+from aigo_bridge.dtypes import TaskResultLog
+from aigo_bridge.results.writing import write_log
 from aigo_stats.comparison.columns import read_columns
 from aigo_stats.comparison.comparing import Comparison, compare
 from aigo_stats.statistics.intervals import Interval
@@ -67,23 +69,19 @@ FRAME: dict[str, Any] = {
 def write(path: Path, count: int, share: float, seed: int) -> None:
     """Write a result with a right/wrong score and another score for each sample."""
     drawn = random.Random(seed)
-    rights, scores = [], []
-    with path.open("wb") as file:
-        file.write(orjson.dumps(FRAME)[:-1] + b',"evidence":{"samples":[')
-        for number in range(count):
-            rights.append(float(drawn.random() < share))
-            scores.append(round(drawn.random(), 4))
-            file.write((b",\n" if number else b"\n") + _sample(number, rights[-1], scores[-1]))
-        metrics = [
-            {
-                "scorer_key": "judge",
-                "metric_key": key,
-                "metric_type": "mean",
-                "values": {key: sum(values) / count},
-            }
-            for key, values in (("accuracy", rights), ("score", scores))
-        ]
-        file.write(b'],"metrics":' + orjson.dumps(metrics) + b"}}")
+    rights = [float(drawn.random() < share) for _ in range(count)]
+    scores = [round(drawn.random(), 4) for _ in range(count)]
+    metrics = [
+        {
+            "scorer_key": "judge",
+            "metric_key": key,
+            "metric_type": "mean",
+            "values": {key: sum(values) / count},
+        }
+        for key, values in (("accuracy", rights), ("score", scores))
+    ]
+    frame = TaskResultLog.model_validate({**FRAME, "evidence": {"metrics": metrics}})
+    write_log(path, map(_sample, range(count), rights, scores), finish=frame)
 
 
 def _sample(number: int, right: float, score: float) -> bytes:

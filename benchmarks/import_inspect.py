@@ -1,40 +1,57 @@
-"""Speed, memory and scaling of importing Inspect logs, against the floor and against Inspect's own readers.
+"""Import of one large Inspect log, compared with the floor and with Inspect's own reader.
 
-    python benchmarks/import_inspect.py make FOLDER [--scale 1.0]             write the logs (minutes)
-    python benchmarks/import_inspect.py ratios [--scale 0.2]                  small logs, measured and deleted
-    python benchmarks/import_inspect.py run FOLDER [--peers] [--scout PYTHON] measure, one new process each
+    python benchmarks/import_inspect.py [--share 1.0] [--rounds 2] [--logs FOLDER]
 
-The floor is unzip and orjson of every sample, which every importer needs. The result is the CPU time of the
-whole process, because wall time depends on other users of the machine. inspect_scout needs its own
-environment; pass its Python."""
+The floor is unzip and orjson of all samples: no importer can do less. Each measurement is a command of its
+own with all its processes; the rounds alternate, and the best one counts. Start-up is the same command on a
+log of four short samples. It is subtracted from the CPU time for the comparison with the floor, and included
+in the other figures. `--logs` keeps the logs in a folder for the next time.
+"""
 
 import argparse
-import json
+import ctypes
 import os
 import random
-import resource
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 from ratios import record
 
-Measured = Callable[[str, str], None]
-"""Function over a log that writes its output into a folder."""
-
-SETS = {"big": (300, 40, 5), "long": (20, 250, 0), "small": (3000, 2, 0)}
-"""Name → samples, model calls of the main agent, calls of sub-agents (two model calls each)."""
+DISTINCT = 10
+"""Number of samples that Inspect runs; a log repeats them under other ids."""
 
 
-# Making logs
+@dataclass(frozen=True)
+class Shape:
+    """Samples of a log."""
+
+    samples: int
+    calls: int = 0
+    """Model calls of the main agent in each sample; 0: a question and its answer, without an agent."""
+    helpers: int = 0
+    """Calls of a second agent in each sample, with two model calls each."""
+    words: int = 450
+    """Length of a tool's answer."""
 
 
-def make(folder: Path, scale: float, share: float, names: list[str]) -> None:
+START_UP = "start-up"
+SHAPES = {
+    "150 agents": Shape(150, 40, 5),
+    "4 long agents": Shape(4, 250),
+    "2,000 samples": Shape(2_000, 4, words=100),
+    "20,000 samples": Shape(20_000),
+}
+
+
+def run_samples(shape: Shape, samples: int, folder: str) -> Path:
+    """Run agents with tools, helpers and a scripted model, and return the log."""
     from inspect_ai import Task
     from inspect_ai import eval as run_eval
     from inspect_ai.agent import Agent, AgentState, agent, as_tool, react
@@ -42,46 +59,29 @@ def make(folder: Path, scale: float, share: float, names: list[str]) -> None:
     from inspect_ai.log import transcript
     from inspect_ai.model import ChatMessage, ModelOutput, ModelUsage, get_model
     from inspect_ai.scorer import includes
+    from inspect_ai.solver import generate
     from inspect_ai.tool import ToolCall, tool
     from inspect_ai.util import sandbox, store
 
-    words = [
-        w.strip()
-        for w in [
-            "alpha",
-            "beta",
-            "gamma",
-            "delta",
-            "run",
-            "list",
-            "file",
-            "grep",
-            "error",
-            "value",
-            "index",
-            "table",
-            "state",
-            "merge",
-        ]
-    ]
-    rng = random.Random(7)
+    random_words = random.Random(7)
 
-    def text(length: int) -> str:
-        return " ".join(f"{rng.choice(words)}{rng.randrange(10**6)}" for _ in range(length // 12))
+    def text(words: int) -> str:
+        nouns = ("alpha", "delta", "file", "grep", "index", "list", "state", "table", "value")
+        return " ".join(f"{random_words.choice(nouns)}{random_words.randrange(10**6)}" for _ in range(words))
 
     @tool
-    def bash():  # type: ignore[no-untyped-def]
+    def bash():  # type: ignore[no-untyped-def]  # as tools are written
         async def execute(cmd: str) -> str:
             """Run a command.
 
             Args:
                 cmd: the command
             """
-            await sandbox().write_file("out.txt", text(1500))
+            await sandbox().write_file("out.txt", text(120))
             await sandbox().exec(["true", cmd])
             transcript().info({"cmd": cmd})
             store().set("last", cmd)
-            return text(5400)
+            return text(shape.words)
 
         return execute
 
@@ -90,59 +90,92 @@ def make(folder: Path, scale: float, share: float, names: list[str]) -> None:
         async def execute(state: AgentState) -> AgentState:
             """Look something up."""
             for _ in range(2):
-                output = await get_model().generate(state.messages)
-                state.messages.append(output.message)
-            state.output = output
+                state.output = await get_model().generate(state.messages)
+                state.messages.append(state.output.message)
             return state
 
         return execute
 
-    def answers(calls: int, helpers: int) -> Callable[..., ModelOutput]:
-        def answer(messages: list[ChatMessage], tools: list, choice: object, config: object) -> ModelOutput:
-            turn = sum(message.role == "assistant" for message in messages)
-            output = ModelOutput.from_content("mockllm/model", text(1100))
-            output.usage = ModelUsage(input_tokens=1000 + turn, output_tokens=90, total_tokens=1090 + turn)
-            if not any(t.name == "submit" for t in tools):
-                return output
-            if turn >= calls - 1:
-                call = ToolCall(id=f"c{turn}", function="submit", arguments={"answer": "42"})
-            elif helpers and turn % (calls // helpers) == 1:
-                call = ToolCall(id=f"c{turn}", function="helper", arguments={"input": text(200)})
-            else:
-                call = ToolCall(id=f"c{turn}", function="bash", arguments={"cmd": text(150)})
-            output.choices[0].message.tool_calls = [call]
-            output.choices[0].stop_reason = "tool_calls"
+    def answer(messages: list[ChatMessage], tools: list[Any], choice: object, config: object) -> ModelOutput:
+        turn = sum(message.role == "assistant" for message in messages)
+        output = ModelOutput.from_content("mockllm/model", text(90 if shape.calls else 20))
+        output.usage = ModelUsage(input_tokens=1000 + turn, output_tokens=90, total_tokens=1090 + turn)
+        if not any(tool.name == "submit" for tool in tools):
             return output
+        if turn >= shape.calls - 1:
+            call = ToolCall(id=f"c{turn}", function="submit", arguments={"answer": "42"})
+        elif shape.helpers and turn % (shape.calls // shape.helpers) == 1:
+            call = ToolCall(id=f"c{turn}", function="helper", arguments={"input": text(16)})
+        else:
+            call = ToolCall(id=f"c{turn}", function="bash", arguments={"cmd": text(12)})
+        output.choices[0].message.tool_calls = [call]
+        output.choices[0].stop_reason = "tool_calls"
+        return output
 
-        return answer
+    task = Task(
+        dataset=[Sample(input=text(20), target="42", id=number + 1) for number in range(samples)],
+        solver=react(tools=[bash(), as_tool(helper(), description="look up")]) if shape.calls else generate(),
+        scorer=includes(),
+        sandbox="local" if shape.calls else None,
+    )
+    model = get_model("mockllm/model", custom_outputs=answer, memoize=False)
+    options: dict[str, Any] = {"display": "none", "log_realtime": False, "log_model_api": False}
+    (log,) = run_eval(task, model=model, log_dir=folder, **options)
+    assert log.status == "success", log.error
+    return Path(log.location.removeprefix("file://"))
 
-    for name in names:
-        samples, calls, helpers = SETS[name]
-        calls, helpers = max(2, int(calls * share)), min(helpers, max(1, int(helpers * share)))
-        task = Task(
-            name=name,
-            dataset=[
-                Sample(input=text(600), target="42", id=i + 1) for i in range(max(1, int(samples * scale)))
-            ],
-            solver=react(tools=[bash(), as_tool(helper(), description="look up")]),
-            scorer=includes(),
-            sandbox="local",
+
+def make_logs(folder: Path, share: float) -> None:
+    for name, shape in {START_UP: Shape(4), **SHAPES}.items():
+        samples = shape.samples if name == START_UP else max(1, round(shape.samples * share))
+        with tempfile.TemporaryDirectory() as runs:
+            log = run_samples(shape, min(DISTINCT, samples), runs)
+            path = log_of(folder, name)
+            path.parent.mkdir(parents=True)
+            repeat(log, path, samples)
+
+
+def log_of(folder: Path, name: str) -> Path:
+    """Return the path of a log, which is alone in its folder: an import looks for later attempts."""
+    return folder / name / "log.eval"
+
+
+def repeat(log: Path, path: Path, samples: int) -> None:
+    """Write a log with so many samples."""
+    import zipfile
+
+    import orjson
+    import zipfile_zstd  # noqa: F401  # teaches zipfile zstd
+
+    with (
+        zipfile.ZipFile(log) as source,
+        zipfile.ZipFile(path, "w", source.infolist()[0].compress_type) as out,
+    ):
+        header, (reduction,) = (
+            orjson.loads(source.read(f"{name}.json")) for name in ("header", "reductions")
         )
-        model = get_model("mockllm/model", custom_outputs=answers(calls, helpers), memoize=False)
-        with tempfile.TemporaryDirectory() as logs:
-            (log,) = run_eval(
-                task, model=model, log_dir=logs, display="none", log_realtime=False, log_model_api=False
-            )
-            assert log.status == "success", log.error
-            shutil.copy(log.location, folder / f"{name}.eval")
-        print(name, (folder / f"{name}.eval").stat().st_size)
+        # Texts that are repeated so often would be refused as a zip bomb.
+        summaries = [one | {"input": "", "scores": {}} for one in orjson.loads(source.read("summaries.json"))]
+        members = [orjson.loads(source.read(f"samples/{one['id']}_epoch_1.json")) for one in summaries]
+
+        def copies(of: list[dict[str, Any]], key: str = "id") -> Iterator[dict[str, Any]]:
+            for number in range(samples):
+                one = of[number % len(of)]
+                yield one | {key: number + 1} | ({"uuid": f"s{number}"} if "uuid" in one else {})
+
+        header["eval"]["dataset"] |= {"samples": samples, "sample_ids": list(range(1, samples + 1))}
+        header["results"] |= {"total_samples": samples, "completed_samples": samples}
+        out.writestr("_journal/start.json", source.read("_journal/start.json"))
+        for one in copies(members):
+            out.writestr(f"samples/{one['id']}_epoch_1.json", orjson.dumps(one))
+        reduction["samples"] = list(copies(reduction["samples"], "sample_id"))
+        out.writestr("summaries.json", orjson.dumps(list(copies(summaries))))
+        out.writestr("reductions.json", orjson.dumps([reduction]))
+        out.writestr("header.json", orjson.dumps(header))
 
 
-# Every function runs in its own process and writes into a folder that is deleted after the measurement:
-# deleting gigabytes is not part of an import.
-
-
-def floor(path: str, out: str) -> None:
+def floor(path: str) -> None:
+    """Unzip and parse all samples."""
     import zipfile
 
     import orjson
@@ -154,197 +187,109 @@ def floor(path: str, out: str) -> None:
                 orjson.loads(archive.read(name))
 
 
-def import_as(context: Literal["full", "delta", "none"], jobs: int = 1, logs: int = 1) -> Measured:
-    def run(path: str, out: str) -> None:
-        from aigo_inspect.importing.importing import import_logs
-
-        copies = [Path(f"{out}-{number}.eval") for number in range(1, logs)]
-        for copy in copies:
-            shutil.copyfile(path, copy)
-        result, *_ = import_logs([path, *copies], out, context=context, jobs=jobs)
-        assert result.exit_code == 0, result.reason
-        assert result.output is not None
-        print(json.dumps({"bytes": result.output.stat().st_size, "samples": result.samples}))
-
-    return run
+OURS, FLOOR, PEER = "import", "floor", "read_eval_log"
 
 
-def read_eval_log(path: str, out: str) -> None:
-    from inspect_ai.log import read_eval_log as read
-
-    read(path)
-
-
-def read_eval_log_samples(path: str, out: str) -> None:
-    from inspect_ai.log import read_eval_log_samples as read
-
-    for _ in read(path, all_samples_required=False):
-        pass
+def command(name: str, log: Path, out: str) -> list[str]:
+    if name == FLOOR:
+        return [sys.executable, __file__, "--floor", str(log)]
+    if name == PEER:
+        code = f"from inspect_ai.log import read_eval_log; read_eval_log({str(log)!r})"
+        return [sys.executable, "-c", code]
+    return [str(Path(sys.executable).parent / "aigo-bridge"), "import", str(log), "--out", out]
 
 
-def scout(path: str, out: str) -> None:
-    import asyncio
+@dataclass(frozen=True)
+class Measure:
+    """CPU seconds of all processes, seconds of the clock, and peak memory of the largest process in MB."""
 
-    from inspect_scout import transcripts_db, transcripts_from
+    cpu: float
+    wall: float
+    memory: float
 
-    async def insert(logs: str, folder: str) -> None:
-        async with transcripts_db(folder) as db:
-            await db.insert(transcripts_from(logs))
-
-    with tempfile.TemporaryDirectory() as logs:
-        shutil.copy(path, logs)
-        asyncio.run(insert(logs, out))
+    def best(self, other: "Measure") -> "Measure":
+        return Measure(*map(min, zip(vars(self).values(), vars(other).values(), strict=True)))
 
 
-IMPORTS: dict[str, Measured] = {
-    "import full": import_as("full"),
-    "import delta": import_as("delta"),
-    "import none": import_as("none"),
-}
-MEASURED: dict[str, Measured] = {"floor": floor, **IMPORTS}
-SEVERAL: dict[str, Measured] = {
-    f"import {context}, 2 logs, {jobs} processes": import_as(context, jobs, 2)
-    for context in ("full", "delta")
-    for jobs in (1, 2)
-}
-PEERS: dict[str, Measured] = {
-    "read_eval_log": read_eval_log,
-    "read_eval_log_samples": read_eval_log_samples,
-}
-SCOUT = "inspect_scout"
-
-
-def as_installed(bytecode: str) -> dict[str, str]:
-    """Return the environment of measured processes. An installed package contains bytecode; a working tree
-    may not."""
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**kept, "PYTHONPYCACHEPREFIX": bytecode}
-
-
-def measured(
-    name: str, path: Path, environment: dict[str, str], python: str = sys.executable
-) -> tuple[float, float, float, str]:
-    """Return CPU seconds, wall seconds, peak MB (largest process) and output of a new process."""
+def measured(name: str, log: Path, environment: dict[str, str]) -> Measure:
     with tempfile.TemporaryDirectory() as out:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        start = time.perf_counter()
-        done = subprocess.run(
-            [python, __file__, "one", name, str(path), out],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=environment,
+        began = time.perf_counter()
+        process = subprocess.Popen(command(name, log, out), stdout=subprocess.DEVNULL, env=environment)
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - began
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0, (name, log)
+        usages = [usage]
+        with suppress(ChildProcessError):
+            while True:  # until the servers that forked its pool have ended
+                usages.append(os.wait4(-1, 0)[2])
+    cpu = sum(each.ru_utime + each.ru_stime for each in usages)
+    return Measure(cpu, wall, max(each.ru_maxrss for each in usages) / 1024)
+
+
+def measured_in_turns(log: Path, environment: dict[str, str], rounds: int) -> dict[str, Measure]:
+    best: dict[str, Measure] = {}
+    for turn in range(rounds):
+        for name in (OURS, FLOOR, PEER) if not turn else (OURS, FLOOR):
+            measure = measured(name, log, environment)
+            best[name] = best.get(name, measure).best(measure)
+    return best
+
+
+def report(name: str, best: dict[str, Measure], start_up: dict[str, Measure]) -> None:
+    """Print the figures of a log, and record the ratios."""
+    beyond = {one: max(measure.cpu - start_up[one].cpu, 0.001) for one, measure in best.items()}
+    for one, whole in best.items():
+        print(
+            f"  {one:14} {whole.cpu:6.2f} s CPU, {beyond[one] / beyond[FLOOR]:5.2f} x the floor without"
+            f" {start_up[one].cpu:.2f} s of start-up; {whole.wall:6.2f} s wall, {whole.memory:4.0f} MB",
+            flush=True,
         )
-        wall = time.perf_counter() - start
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    if done.returncode:
-        return cpu, wall, 0.0, (done.stderr.strip().splitlines() or ["failed"])[-1][:80]
-    lines = done.stdout.splitlines()
-    return cpu, wall, float(lines[-1]), lines[0] if len(lines) > 1 else ""
+    ours, peer = best[OURS], best[PEER]
+    record(f"{name}, CPU without start-up", beyond[OURS] / beyond[FLOOR])
+    record(f"{name}, CPU | read_eval_log", ours.cpu / peer.cpu)
+    record(f"{name}, wall | read_eval_log", ours.wall / peer.wall)
+    record(f"{name}, memory | read_eval_log", ours.memory / peer.memory)
 
 
-def at_once(name: str, path: Path, environment: dict[str, str], processes: int) -> float:
-    """Return the wall seconds of independent processes that start together."""
-    command = [sys.executable, __file__, "one", name, str(path)]
-    with tempfile.TemporaryDirectory() as folder:
-        outs = [str(Path(folder, str(number))) for number in range(processes)]
-        start = time.perf_counter()
-        started = [
-            subprocess.Popen([*command, out], stdout=subprocess.DEVNULL, env=environment) for out in outs
-        ]
-        for process in started:
-            process.wait()
-        return time.perf_counter() - start
+def adopt_orphans() -> None:
+    """Make this process the parent of processes that outlive theirs, so that their CPU time counts."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
-def scaling(context: str, path: Path, environment: dict[str, str], repeat: int) -> None:
-    """Return the speed-up of two processes over one, next to the speed-up of two independent processes."""
-    alone, shared, both = (
-        min(at_once(name, path, environment, processes) for _ in range(repeat))
-        for name, processes in (
-            (f"import {context}, 2 logs, 1 processes", 1),
-            (f"import {context}, 2 logs, 2 processes", 1),
-            (f"import {context}", 2),
-        )
-    )
-    print(
-        f"  {context}: two logs by two processes {alone / shared:.2f} x as fast;"
-        f" by two imports at once {alone / both:.2f} x"
-    )
-
-
-def run(folder: Path, peers: bool, scout_python: str | None, repeat: int, *, scale: bool = True) -> None:
-    with tempfile.TemporaryDirectory() as bytecode:
-        run_in(as_installed(bytecode), folder, peers, scout_python, repeat, scale=scale)
-
-
-def run_in(
-    environment: dict[str, str],
-    folder: Path,
-    peers: bool,
-    scout_python: str | None,
-    repeat: int,
-    *,
-    scale: bool,
-) -> None:
-    names = [*MEASURED, *(PEERS if peers else {}), *([SCOUT] if scout_python else [])]
-    for path in sorted(folder.glob("*.eval")):
-        base = 0.0
-        print(f"\n{path.name}: {path.stat().st_size / 1e6:.1f} MB")
-        for name in names:
-            cpu, wall, peak, note = min(
-                measured(
-                    name,
-                    path,
-                    environment,
-                    scout_python if name == SCOUT and scout_python else sys.executable,
-                )
-                for _ in range(repeat if name in MEASURED else 1)
-            )
-            base = base or cpu
-            if name in IMPORTS:
-                record(f"{path.stem}, {name}", cpu / base)
-            print(
-                f"  {name:28} {cpu:7.2f} s CPU {cpu / base:6.2f} x floor {wall:7.2f} s wall"
-                f" {peak:6.0f} MB  {note}"
-            )
-        if scale:
-            for context in ("full", "delta"):
-                scaling(context, path, environment, repeat)
+def compare(folder: Path, share: float, rounds: int) -> None:
+    if not log_of(folder, START_UP).exists():
+        # In another process, because a process starts with the peak memory of its parent.
+        make = [sys.executable, __file__, "--make", "--logs", str(folder), "--share", str(share)]
+        subprocess.run(make, check=True)
+    adopt_orphans()
+    # An installed package has its bytecode, a working tree may not.
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    start_up = measured_in_turns(log_of(folder, START_UP), environment, rounds)
+    for name in SHAPES:
+        log = log_of(folder, name)
+        print(f"{name}: {log.stat().st_size / 1e6:.1f} MB")
+        report(name, measured_in_turns(log, environment, rounds), start_up)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("verb", choices=["make", "ratios", "run", "one"])
-    parser.add_argument("arguments", nargs="*")
-    parser.add_argument("--scale", type=float, default=1.0)
-    parser.add_argument("--calls", type=float, default=1.0, help="share of the calls of each sample")
-    parser.add_argument("--sets", nargs="*", default=list(SETS))
-    parser.add_argument("--peers", action="store_true")
-    parser.add_argument("--scout", metavar="PYTHON", help="python of an environment with inspect_scout")
-    parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--share", type=float, default=1.0, help="share of the samples")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--logs", type=Path)
+    parser.add_argument("--floor", help=argparse.SUPPRESS)
+    parser.add_argument("--make", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.verb == "one":
-        name, path, out = options.arguments
-        ({**MEASURED, **SEVERAL, **PEERS, SCOUT: scout})[name](path, out)
-        own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-        print(max(own, children) / 1024)
-        return
-    if options.verb == "ratios":
-        with tempfile.TemporaryDirectory() as temporary:
-            make(Path(temporary), options.scale, options.calls, options.sets)
-            run(Path(temporary), peers=False, scout_python=None, repeat=options.repeat, scale=False)
-        return
-    folder = Path(options.arguments[0])
-    folder.mkdir(parents=True, exist_ok=True)
-    if options.verb == "make":
-        make(folder, options.scale, options.calls, options.sets)
+    if options.floor:
+        floor(options.floor)
+    elif options.make:
+        make_logs(options.logs, options.share)
     else:
-        run(folder, options.peers, options.scout, options.repeat)
+        with tempfile.TemporaryDirectory() as temporary:
+            compare(options.logs or Path(temporary), options.share, options.rounds)
 
 
 if __name__ == "__main__":

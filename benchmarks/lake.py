@@ -24,6 +24,8 @@ import time
 import zipfile
 from pathlib import Path
 
+from ratios import record
+
 from aigo_bridge.importing.log_import import ImportOptions
 from aigo_bridge.process.pool import each_in_processes
 from aigo_scale.lake.importing import import_into
@@ -101,6 +103,10 @@ def main() -> None:
         alone = rows[1]["driver"] + rows[1]["workers"]
         both = rows[2]["driver"] + rows[2]["workers"] / 2
         print(f"speed-up: {alone / both:.2f} by CPU, {rows[1]['wall'] / rows[2]['wall']:.2f} by the clock")
+        spent = rows[2]["driver"] + rows[2]["workers"]
+        print(f"two workers use {spent / 2 / rows[2]['wall']:.2f} of two cores (goal 0.9)")
+        record("cores | cores in use", 2 * rows[2]["wall"] / spent)
+        record("time of two free cores | half of one", 2 * both / alone)
 
 
 if __name__ == "__main__":
