@@ -160,12 +160,7 @@ def _import_foreign(
 ) -> Iterator[ImportReport]:
     """Import logs without using a plan in them.
 
-    Args:
-        logs: locations of the logs.
-        out: folder for the results. It is created if necessary.
-        options: import options.
-        taken: file names, without extensions, that are already used. The names of the results are added.
-        damage: log → known damage, which is added to its report.
+    The names of the results are added to the names that are `taken`. `damage` maps a log to known damage.
     """
     secrets = options.redaction()
     out.mkdir(parents=True, exist_ok=True)
@@ -218,14 +213,7 @@ def import_file(
 ) -> ImportReport:
     """Import one log to `<target>.tasklog.<format>` and `<target>.loss.json`.
 
-    Damage, unreadable logs and write errors are not raised but listed in the report.
-
-    Args:
-        log: path or URL of the log.
-        target: path of the result without its extension.
-        options: import options.
-        known_damage: known damage, which is added to the report.
-        processes: maximum number of processes for a large log.
+    Damage, unreadable logs and write errors are not raised but listed in the report, with `known_damage`.
     """
     options = options or ImportOptions()
     secrets = options.redaction()
@@ -321,13 +309,7 @@ def import_own(
     """Write the evidence of a log that aigo-bridge wrote. Return `None` for other logs and for damaged logs.
 
     Such a log contains the complete evidence, so the choices of contexts and events do not apply. Secrets are
-    removed as in any log.
-
-    Args:
-        log: path or URL of the log.
-        out: folder for the evidence.
-        options: import options.
-        taken: file names that are already used in the folder. The name of this result is added.
+    removed as in any log. The name of the result is added to the names that are `taken`.
 
     Raises:
         EvidenceError: aigo-bridge wrote the log, but its evidence cannot be read.

@@ -174,15 +174,8 @@ def write_ranges(
     loss: LossReport,
     writer: DocumentWriter,
 ) -> LogTotals:
-    """Write all samples of an open log: the first ranges in this process, the others in other processes.
-
-    Args:
-        reader: the open log.
-        plan: ranges of the log.
-        output: path of the result. Drafts of the ranges are written next to it.
-        options: import options.
-        loss: collects the counts of kept, changed and dropped values.
-        writer: writer of the result.
+    """Write all samples of an open log: the first ranges in this process, the others in other processes,
+    as drafts next to `output`.
 
     Raises:
         UnsuitableForRangesError: the log must be imported in one stream.

@@ -55,12 +55,7 @@ SAMPLE_END = b"]}"
 
 
 def sample_start(sample_id: str | int, aggregated: list[dict[str, Any]] | None) -> bytes:
-    """Return the start of a sample's JSON text. The texts of its trials and `SAMPLE_END` follow.
-
-    Args:
-        sample_id: id of the sample.
-        aggregated: scores over all trials, if any.
-    """
+    """Return the start of a sample's JSON text. The texts of its trials and `SAMPLE_END` follow."""
     head = {"sample_id": sample_id, "sample": None, "solver": None, "scores": aggregated, "errors": []}
     return dumps(head)[:-1] + b',"trials":['
 
@@ -302,14 +297,8 @@ def write_json(
     loss: LossReport,
     ranges: Callable[[DocumentWriter], LogTotals] | None = None,
 ) -> LogTotals:
-    """Write the result file of an open log, and return the totals of its samples.
-
-    Args:
-        log: the open log.
-        output: path of the result.
-        options: import options.
-        loss: collects the counts of kept, changed and dropped values.
-        ranges: writes the samples with several processes. `None` writes them in one stream.
+    """Write the result file of an open log, and return the totals of its samples. `ranges` writes the samples
+    with several processes; `None` writes them in one stream.
     """
     if FRAME in log.members():
         try:
@@ -342,15 +331,8 @@ def write_samples(
     reductions: Mapping[str, list[dict[str, Any]]],
     refs: Sequence[SampleRef] | None = None,
 ) -> LogTotals:
-    """Write samples of an open log, and return their totals.
-
-    Args:
-        log: the open log.
-        writer: writer of the result.
-        options: import options.
-        loss: collects the counts of kept, changed and dropped values.
-        reductions: sample id → scores over all trials.
-        refs: samples to write, grouped by id. `None` writes all samples.
+    """Write samples of an open log, and return their totals. `reductions` maps a sample id to its scores over
+    all trials. `refs` are the samples to write, grouped by id; `None` writes all samples.
     """
     totals = LogTotals()
     _keep_freed_memory()

@@ -158,10 +158,9 @@ def _context() -> BaseContext:
 
 def _is_fork_safe() -> bool:
     others = [thread.name for thread in threading.enumerate() if thread is not threading.current_thread()]
-    if others != [COUNTING_THREAD]:
-        return not others
     # Python does not list the threads of libraries.
-    return sum(1 for _ in Path("/proc/self/task").iterdir()) == 2
+    all_threads = list(Path("/proc/self/task").iterdir())
+    return not others or (others == [COUNTING_THREAD] and len(all_threads) == 2)
 
 
 # Within a pool process

@@ -174,9 +174,7 @@ _DURABLE = ContextVar("durable", default=True)
 
 @contextmanager
 def scratch_folder(prefix: str) -> Iterator[Path]:
-    """Open a temporary folder for result logs, which need not survive a crash. Nothing in this block waits
-    until files are on disk.
-    """
+    """Open a temporary folder for result logs. In this block, files are not flushed to the disk."""
     durable = _DURABLE.set(False)
     try:
         with tempfile.TemporaryDirectory(prefix=prefix) as folder:
