@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 
 import pytest
 
@@ -52,3 +54,16 @@ def test_objects_that_the_program_has_frozen_stay_frozen() -> None:
     with fewer_collections(1000, 10, 30):
         pass
     assert gc.get_freeze_count() > 0
+
+
+@pytest.mark.parametrize(("work", "frozen"), [("", "True"), ("gc.collect()", "False")])
+def test_a_command_that_collected_nothing_ends_without_scans(work: str, frozen: str) -> None:
+    code = f"""
+import atexit, gc
+atexit.register(lambda: print(gc.get_freeze_count() > 0))
+from aigo_bridge.process import collect_late
+collect_late()
+{work}
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.split() == [frozen]
