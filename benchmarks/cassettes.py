@@ -34,15 +34,13 @@ running."""
 
 def run_share(folder: Path, engine: str) -> tuple[float, float]:
     """Return the recorder's share of the CPU seconds of a run, and the CPU seconds."""
+    import aigo_bridge
     import aigo_inspect.models.calls as calls
-    from aigo_bridge.engine.protocol import Job, RunSettings
-    from aigo_bridge.engine.registry import load_engine
     from aigo_bridge.engine.tape import TrialTape
-    from aigo_bridge.evaluation.task import plan, run
-    from aigo_bridge.plan.plan import PlanOrigin
-    from aigo_trust.recording.recording import Recorder, _RecordedCall
+    from aigo_trust.recording.recording import _RecordedCall
 
     spent = [0.0]
+    num_kept = 0
 
     def timed(function: Callable[..., Any]) -> Callable[..., Any]:
         def timing(*args: Any, **kwargs: Any) -> Any:
@@ -55,17 +53,29 @@ def run_share(folder: Path, engine: str) -> tuple[float, float]:
 
         return timing
 
+    def counted(keep: Callable[..., Any]) -> Callable[..., Any]:
+        def counting(*args: Any, **kwargs: Any) -> Any:
+            nonlocal num_kept
+            num_kept += 1
+            return keep(*args, **kwargs)
+
+        return counting
+
     for owner, name in ((TrialTape, "call"), (_RecordedCall, "keep"), (calls, "outcome_of")):
         setattr(owner, name, timed(getattr(owner, name)))
-    made = plan(PlanOrigin(task=str(folder / "equals.yaml"), datasets={"rows": str(folder / "rows.jsonl")}))
-    loaded = load_engine(engine)
-    recorder = Recorder(folder / f"{engine}.cassette")
-    job = Job(made, model=f"scripted/{folder / 'model.jsonl'}")
+    _RecordedCall.keep = counted(_RecordedCall.keep)  # type: ignore[method-assign]
+    plan = aigo_bridge.plan_task(folder / "equals.yaml", datasets={"rows": folder / "rows.jsonl"})
     before = time.process_time()
-    assert run(job, loaded, RunSettings(folder / engine, tape=recorder)).num_failed == 0
+    outcome = aigo_bridge.run(
+        plan,
+        f"scripted/{folder / 'model.jsonl'}",
+        engine=engine,
+        out=folder / engine,
+        record=folder / f"{engine}.cassette",
+    )
     whole = time.process_time() - before
-    recorder.close()
-    assert recorder.num_calls == len(made.samples)
+    assert outcome.num_failed == 0
+    assert num_kept == len(plan.samples)
     return spent[0] / (whole - spent[0]), whole
 
 

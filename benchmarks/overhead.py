@@ -1,21 +1,23 @@
 """Cost of an AI GO task, compared with the same task written by hand for Inspect: CPU seconds and peak
 memory.
 
-    python benchmarks/overhead.py [--samples 2000] [--repeat 3]
+    python benchmarks/overhead.py [--samples 2000] [--repeat 3] [--grown 6000] [--only equals]
 
 Each variant runs in a new process with the same scripted model and the same rows. `run` is the complete
-`aigo-bridge run`, including evidence; `engine` is the part that Inspect runs. Compare ratios, because other
-users of the machine change the seconds."""
+`aigo-bridge run`, including evidence; `engine` is the part that Inspect runs. `hand` is the Inspect task,
+whose log also contains every raw model call. CPU ratios compare the lowest CPU seconds of each variant.
+Memory growth is the increase of the peak from `--samples` to `--grown` samples, per sample.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from ratios import record
@@ -81,25 +83,23 @@ def hand_written(folder: Path, name: str) -> None:
         Task(dataset=dataset, solver=generate(), scorer=equals() if name == "equals" else same()),
         model=f"scripted/{folder / 'model.jsonl'}",
         log_dir=str(folder / "hand"),
+        log_model_api=True,
         display="none",
     )
     assert log.status == "success"
 
 
 def aigo(folder: Path, name: str, *, evidence: bool) -> None:
+    import aigo_bridge
     from aigo_bridge.engine.protocol import Job, RunSettings
     from aigo_bridge.engine.registry import load_engine
-    from aigo_bridge.evaluation.task import plan, run
-    from aigo_bridge.plan.plan import PlanOrigin
 
-    made = plan(PlanOrigin(task=str(folder / f"{name}.yaml"), datasets={"rows": str(folder / "rows.jsonl")}))
-    settings = RunSettings(out=folder / "aigo")
-    job = Job(made, model=f"scripted/{folder / 'model.jsonl'}")
-    engine = load_engine("inspect")
+    task, model = str(folder / f"{name}.yaml"), f"scripted/{folder / 'model.jsonl'}"
+    plan = aigo_bridge.plan_task(task, datasets={"rows": str(folder / "rows.jsonl")})
     if evidence:
-        assert run(job, engine, settings).num_failed == 0
+        assert aigo_bridge.run(plan, model, out=folder / "aigo").num_failed == 0
     else:
-        engine.run([job], settings)
+        load_engine("inspect").run([Job(plan, model=model)], RunSettings(folder / "aigo"))
 
 
 VARIANTS = {
@@ -134,29 +134,51 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--samples", type=int, default=2000)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--grown", type=int)
+    parser.add_argument("--only", choices=("equals", "python"))
     parser.add_argument("--child", nargs=3)
     given = parser.parse_args()
     if given.child:
         child(given.child[0], given.child[1], Path(given.child[2]))
         return
-    for name in ("equals", "python"):
-        found: dict[str, list[tuple[float, float]]] = {variant: [] for variant in VARIANTS}
-        for _ in range(given.repeat):
-            for variant in VARIANTS:
-                with tempfile.TemporaryDirectory() as folder:
-                    prepare(Path(folder), given.samples)
-                    found[variant].append(measure(variant, name, Path(folder)))
-        hand = found["hand"]
-        for variant, runs in found.items():
-            ratio = statistics.median(mine[0] / theirs[0] for mine, theirs in zip(runs, hand, strict=True))
-            memory = statistics.median(mine[1] / theirs[1] for mine, theirs in zip(runs, hand, strict=True))
-            cpu, peak = statistics.median(r[0] for r in runs), statistics.median(r[1] for r in runs)
-            print(
-                f"{name:8} {variant:8} {cpu:7.2f} s {peak:6.0f} MB   CPU x{ratio:.2f}   memory x{memory:.2f}",
-                flush=True,
-            )
-            if variant != "hand":
-                record(f"{name}, {variant}", ratio)
+    peaks: dict[str, float] = {}
+    for name in ("python", "equals") if given.only is None else (given.only,):
+        cheapest = _cheapest(name, given.samples, VARIANTS, given.repeat)
+        for variant in ("engine", "run"):
+            record(f"{name}, {variant}", cheapest[variant][0] / cheapest["hand"][0])
+        peaks = {variant: peak for variant, (_, peak) in cheapest.items()}
+    if given.grown:
+        grown = _cheapest(name, given.grown, ("hand", "run"), 1)
+        record("many samples, run", grown["run"][0] / grown["hand"][0])
+        growth = {
+            variant: max((peak - peaks[variant]) * 1024 / (given.grown - given.samples), 0.01)
+            for variant, (_, peak) in grown.items()
+        }
+        print(f"memory growth: {growth['hand']:.1f} KiB a sample by hand, {growth['run']:.1f} in run")
+        record("many samples, memory growth of run", growth["run"] / growth["hand"])
+
+
+def _cheapest(
+    name: str, samples: int, variants: Iterable[str], repeat: int
+) -> dict[str, tuple[float, float]]:
+    """Variant → lowest CPU seconds and lowest peak MB of several rounds."""
+    runs: dict[str, list[tuple[float, float]]] = {variant: [] for variant in variants}
+    for _ in range(repeat):
+        for variant, measured in runs.items():
+            with tempfile.TemporaryDirectory() as folder:
+                prepare(Path(folder), samples)
+                measured.append(measure(variant, name, Path(folder)))
+    cheapest = {
+        variant: (min(cpu for cpu, _ in m), min(peak for _, peak in m)) for variant, m in runs.items()
+    }
+    for variant, (cpu, peak) in cheapest.items():
+        ratio, memory = cpu / cheapest["hand"][0], peak / cheapest["hand"][1]
+        print(
+            f"{name:8} {variant:8} {samples:6} samples {cpu:7.2f} s {peak:6.0f} MB"
+            f"   CPU x{ratio:.2f}   memory x{memory:.2f}",
+            flush=True,
+        )
+    return cheapest
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ BENCHMARKS = {
     "snippets": Benchmark(smoke=("--calls", "20", "--repeat", "1")),
     "snippet_runs": Benchmark(smoke=("--specifications", "2", "--samples", "1")),
     "lake": Benchmark(("--logs", "300"), ("--logs", "4")),
-    "overhead": Benchmark(("--samples", "1000"), ("--samples", "2", "--repeat", "1")),
+    "overhead": Benchmark(("--grown", "6000"), ("--samples", "2", "--repeat", "1", "--grown", "4")),
     "cassettes": Benchmark(("--samples", "1000"), ("--samples", "2", "--calls", "20", "--repeat", "1")),
     "shards": Benchmark(
         ("--engine", "echo", "--samples", "5000,20000", "--shard-size", "5000"),
