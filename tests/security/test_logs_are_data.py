@@ -177,7 +177,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
         watch.templates.append(repr(value))
         return bind_config(value, *args, **kwargs)
 
-    for module in ("plan.plan", "evaluation.run_files", "datasets.generating"):
+    for module in ("templates", "evaluation.run_files", "datasets.generating"):
         monkeypatch.setattr(f"aigo_bridge.{module}.bind_config", bound)
     return watch
 

@@ -286,7 +286,7 @@ def test_samples_that_would_fail_are_reported(case: Make, aigo: Run, tmp_path: P
         ),
         (
             {"definition": {"dataset": {"key": "rows"}, "solver": {"type": "single_turn_solver", "input_builder": {"type": "chat_completion", "input_messages": [{"role": "user", "content": "x"}]}}, "scorers": [{"type": "code_exec", "tests": "w"}]}},
-            "no sandbox",
+            "does not have a sandbox",
         ),
         (
             {"definition": {"dataset": {"key": "rows"}, "solver": {"type": "agent_solver", "input_builder": {"type": "chat_completion", "input_messages": [{"role": "user", "content": "x"}]}}, "scorers": []}},
