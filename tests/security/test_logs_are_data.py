@@ -177,6 +177,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
         watch.templates.append(repr(value))
         return bind_config(value, *args, **kwargs)
 
+    # Verification replaces parameters in names of scores only, and imports the function from `templates.config`.
     for module in ("templates", "evaluation.run_files", "datasets.generating"):
         monkeypatch.setattr(f"aigo_bridge.{module}.bind_config", bound)
     return watch

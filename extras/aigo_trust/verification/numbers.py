@@ -214,7 +214,7 @@ def _outlined(
     # Fill in parameters in the scorers' own texts only. Values in code or prompts do not affect any number.
     bound = written
     if "<<" in json.dumps(written):
-        from aigo_bridge.templates import bind_config
+        from aigo_bridge.templates.config import bind_config
 
         bound = bind_config(written, values)
     bound["entity"] = definition.get("evaluated_entity_type") or written["entity"]
