@@ -720,7 +720,7 @@ def test_options_dropped_by_an_adapter_are_refused(
     assert done.code == 1
     (trial,) = trials(result_of(folder / "out" / "echo.tasklog.json"))
     assert (
-        "asked with temperature, which its adapter 'plain' does not pass on" in trial["errors"][0]["message"]
+        "receives temperature, which its adapter 'plain' does not pass on" in trial["errors"][0]["message"]
     )
     assert endpoint.requests == []
 

@@ -152,7 +152,7 @@ def test_log_with_rows_of_another_shard_is_rejected(tmp_path: Path) -> None:
     one.write_bytes(other.read_bytes())
     manifest = json.loads((first / FILE).read_bytes())
     (first / FILE).write_text(json.dumps({**manifest, "files": digests_in(first)}))
-    with pytest.raises(EvidenceError, match="the log is of shard 2/2 of 6 rows, and not of shard 1/2 of 6"):
+    with pytest.raises(EvidenceError, match="the log belongs to shard 2/2 of 6 rows, not to shard 1/2 of 6"):
         merged(shards, tmp_path / "merged")
 
 

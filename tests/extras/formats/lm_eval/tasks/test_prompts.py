@@ -73,8 +73,8 @@ def test_template_with_literal_text_has_no_expression(template: str) -> None:
     ("template", "why"),
     [
         ("{{ question", "not a template"),
-        ("{{ question | nowhere }}", "no filter 'nowhere'"),
-        ("{{ n is prime }}", "no test 'prime'"),
+        ("{{ question | nowhere }}", "lack the filter 'nowhere'"),
+        ("{{ n is prime }}", "lack the test 'prime'"),
         ("{% include 'other' %}", "not available"),
         ("{{" + "(" * 5000 + "n" + ")" * 5000 + "}}", "nested too deeply"),
         ("{{n}}" * 40_000, "characters"),
