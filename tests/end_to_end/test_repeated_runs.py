@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -283,7 +284,13 @@ def kill(folder: Path, sign: signal.Signals) -> tuple[int, str]:
         ["aigo-bridge", "run", "run.yaml", "--max-connections", "6"],
         cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
-    wait_until(process, lambda: any(is_complete(log) for log in logs(folder, "first")))
+    # Inspect marks a task as cancelled if the signal comes while it ends, after it has written the log.
+    wait_until(
+        process,
+        lambda: any(
+            is_complete(log) and time.time() - log.stat().st_mtime > 0.5 for log in logs(folder, "first")
+        ),
+    )
     wait_until(process, lambda: any(finished_samples(log) >= 3 for log in logs(folder, "second")))
     os.killpg(process.pid, sign)
     out, _ = process.communicate(timeout=60)
