@@ -719,9 +719,7 @@ def test_options_dropped_by_an_adapter_are_refused(
     done = run_echo(aigo, "-n", 1)
     assert done.code == 1
     (trial,) = trials(result_of(folder / "out" / "echo.tasklog.json"))
-    assert (
-        "receives temperature, which its adapter 'plain' does not pass on" in trial["errors"][0]["message"]
-    )
+    assert "receives temperature, which its adapter 'plain' does not pass on" in trial["errors"][0]["message"]
     assert endpoint.requests == []
 
 
