@@ -63,7 +63,7 @@ def run_share(folder: Path, engine: str) -> tuple[float, float]:
 
     for owner, name in ((TrialTape, "call"), (_RecordedCall, "keep"), (calls, "outcome_of")):
         setattr(owner, name, timed(getattr(owner, name)))
-    _RecordedCall.keep = counted(_RecordedCall.keep)  # type: ignore[method-assign]
+    _RecordedCall.keep = counted(_RecordedCall.keep)  # type: ignore[method-assign]  # counts its calls
     plan = aigo_bridge.plan_task(folder / "equals.yaml", datasets={"rows": folder / "rows.jsonl"})
     before = time.process_time()
     outcome = aigo_bridge.run(
