@@ -36,7 +36,7 @@ def run_share(folder: Path, engine: str) -> tuple[float, float]:
     """Return the recorder's share of the CPU seconds of a run, and the CPU seconds."""
     import aigo_bridge
     import aigo_inspect.models.calls as calls
-    from aigo_bridge.engine.tape import TrialTape
+    from aigo_bridge.engine.recording import TrialRecording
     from aigo_trust.recording.recording import _RecordedCall
 
     spent = [0.0]
@@ -61,7 +61,7 @@ def run_share(folder: Path, engine: str) -> tuple[float, float]:
 
         return counting
 
-    for owner, name in ((TrialTape, "call"), (_RecordedCall, "keep"), (calls, "outcome_of")):
+    for owner, name in ((TrialRecording, "call"), (_RecordedCall, "keep"), (calls, "outcome_of")):
         setattr(owner, name, timed(getattr(owner, name)))
     _RecordedCall.keep = counted(_RecordedCall.keep)  # type: ignore[method-assign]  # counts its calls
     plan = aigo_bridge.plan_task(folder / "equals.yaml", datasets={"rows": folder / "rows.jsonl"})
@@ -85,7 +85,7 @@ def recorder_alone(folder: Path, count: int) -> tuple[float, float]:
 
     from aigo_bridge.dtypes import ChatCompletionInput
     from aigo_bridge.engine.model_calls import CallOutcome
-    from aigo_bridge.engine.tape import TrialTape
+    from aigo_bridge.engine.recording import TrialRecording
     from aigo_bridge.models.connections import Choice, Reply, Usage
     from aigo_bridge.models.protocol import ModelRequest
     from aigo_trust.recording.recording import Recorder, _TaskRecorder
@@ -97,7 +97,7 @@ def recorder_alone(folder: Path, count: int) -> tuple[float, float]:
         return " ".join(texts.choices(words, k=size))
 
     recorder = Recorder(folder / "alone.cassette")
-    tape = _TaskRecorder(recorder, "task")
+    recording = _TaskRecorder(recorder, "task")
     spent = 0.0
     sizes: list[int] = []
     for number in range(count):
@@ -107,7 +107,7 @@ def recorder_alone(folder: Path, count: int) -> tuple[float, float]:
         )
         reply = Reply((Choice(text(60), finish_reason="stop"),), usage=Usage(100, 60), model="m")
         before = time.thread_time()
-        call = TrialTape(tape, number, 0, "solver").call("", "m", request)
+        call = TrialRecording(recording, number, 0, "solver").call("", "m", request)
         call.keep(CallOutcome(reply), 1.0, 0.1)
         spent += time.thread_time() - before
         if number == count // 10:

@@ -173,7 +173,7 @@ CAPABILITIES = Capabilities(
         options=_benchmark_options,
         shards=_benchmark_shards,
     ),
-    tapes=True,
+    recordings=True,
     run_id=_run_id,
     distribution=PACKAGE,
     logged_runs=_logged_runs,

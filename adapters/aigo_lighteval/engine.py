@@ -123,7 +123,7 @@ CAPABILITIES = Capabilities(
         takes_local_rows=True,
         shards=_benchmark_shards,
     ),
-    tapes=True,
+    recordings=True,
     distribution="lighteval",
     log_files=_log_files,
     logged_runs=_logged_runs,

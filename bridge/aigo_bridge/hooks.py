@@ -17,7 +17,7 @@ HOOKS = {
     "lake": "aigo_scale.lake.command:LAKE",
     "object storage": "aigo_scale.storage.objects:OBJECT_STORAGE",
     "provenance": "aigo_trust.provenance.record:PROVENANCE",
-    "recordings": "aigo_trust.recording.run_tape:RECORDINGS",
+    "recordings": "aigo_trust.recording.run_cassette:RECORDINGS",
     "report": "aigo_report.terminal:REPORT",
     "statistics": "aigo_stats.terminal.intervals:STATISTICS",
 }

@@ -22,7 +22,7 @@ import orjson
 
 from aigo_bridge.engine.model_calls import CallSite
 from aigo_bridge.engine.outcome import Outcome
-from aigo_bridge.engine.tape import task_name
+from aigo_bridge.engine.recording import task_name
 from aigo_bridge.evaluation.parity import Parity, SampleId, compared_part, parity
 from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.results.reading import LogReader, SamplePart

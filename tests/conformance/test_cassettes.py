@@ -21,7 +21,7 @@ from tests.conformance.ledger import known_gap
 from tests.conformance.test_features import surroundings
 from tests.conformance.test_shipped_tasks import NAMES, shipped
 
-from aigo_bridge.engine.tape import played_name
+from aigo_bridge.engine.recording import played_name
 from aigo_bridge.errors import Issue
 from aigo_bridge.evaluation.costs import AnswerLength, plan_cost
 from aigo_trust.recording.recording import Recorder
@@ -84,14 +84,14 @@ def faults(name: str, engine: str, made: Ready, folder: Path) -> list[str]:
     """Return the errors when every engine replays a recording."""
     recorder = Recorder(folder / "c.cassette")
     try:
-        recorded = outcome_on(engine, made.plan, folder / "recorded", **made.settings, tape=recorder)
+        recorded = outcome_on(engine, made.plan, folder / "recorded", **made.settings, recording=recorder)
     finally:
         recorder.close()
     found = [f"not recorded: {reason}" for reason in recorder.reasons]
-    tape = folder / "c.cassette"
+    recording = folder / "c.cassette"
     found += [
         f"recorded: {each}"
-        for each in unproved(made.plan, folder / "recorded" / engine / "result.json", tape)
+        for each in unproved(made.plan, folder / "recorded" / engine / "result.json", recording)
     ]
     issues: list[Issue] = []
     played: dict[str, Mapping[str, Any]] = {}
@@ -99,10 +99,10 @@ def faults(name: str, engine: str, made: Ready, folder: Path) -> list[str]:
         for other in ENGINES:
             if known_gap(other, name) is None:
                 player = cassette.player()
-                settings = {**made.settings, **_played_models(made.settings), "tape": player}
+                settings = {**made.settings, **_played_models(made.settings), "recording": player}
                 played[other] = outcome_on(other, made.plan, folder / "played", **settings)
                 result = folder / "played" / other / "result.json"
-                found += [f"played on {other}: {each}" for each in unproved(made.plan, result, tape)]
+                found += [f"played on {other}: {each}" for each in unproved(made.plan, result, recording)]
                 found += [f"{other}: {player.num_missing} calls missing"] if player.num_missing else []
                 found += [f"{other}: {player.num_unasked} calls not made"] if player.num_unasked else []
         found += _cost_faults(made, cassette, all_scored=recorded["counts"].failed == 0)

@@ -101,7 +101,7 @@ def _running(has: frozenset[str]) -> Iterator[Check]:
     yield Check("aigo-bridge validate out", (": a valid tasklog",))
     yield Check(f'python -c "{_API}"', ("success 4 samples",))
     yield Check(
-        f"{run} examples/capitals {_SCRIPTED} --record c.cassette --out taped",
+        f"{run} examples/capitals {_SCRIPTED} --record c.cassette --out recorded",
         ("4 of 4 samples scored",),
         writes="c.cas*",
     )

@@ -1,5 +1,5 @@
 """Wrappers around a provider's `generate` that connect it to the run's checkpoint
-(`aigo_bridge.execution.checkpoint`) and recordings (`aigo_bridge.engine.tape`).
+(`aigo_bridge.execution.checkpoint`) and recordings (`aigo_bridge.engine.recording`).
 
 The wrapper is at the provider, so that Inspect logs a stored answer like any other, with its raw request
 and response. It also covers the calls that an agent makes directly.
@@ -23,7 +23,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from aigo_bridge.engine.model_calls import CallOutcome, FailedCall
-from aigo_bridge.engine.tape import CANCELLED, TapedCall
+from aigo_bridge.engine.recording import CANCELLED, CallRecording
 from aigo_bridge.errors import SampleError
 from aigo_bridge.execution.checkpoint import ASKER, CALL, CheckpointCall
 from aigo_bridge.models.gate import is_gated, passing, paused
@@ -53,18 +53,18 @@ def calling(call: CheckpointCall | None) -> Iterator[None]:
 @contextmanager
 def failures_kept(call: CheckpointCall | None) -> Iterator[None]:
     """Record a failed or cancelled call of this block in its recording."""
-    tape = None if call is None else call.tape
+    recording = None if call is None else call.recording
     started = steady_time()
     try:
         yield
     except SampleError as error:
-        if tape is not None:
+        if recording is not None:
             failed = FailedCall(error.message, error.kind, error.hint)
-            tape.keep(CallOutcome(failed), started, steady_time() - started)
+            recording.keep(CallOutcome(failed), started, steady_time() - started)
         raise
     except anyio.get_cancelled_exc_class():
-        if tape is not None:
-            tape.lose(CANCELLED)
+        if recording is not None:
+            recording.lose(CANCELLED)
         raise
 
 
@@ -78,7 +78,7 @@ def keep_answers(api: ModelAPI) -> None:
 
     async def kept(*args: Any, **kwargs: Any) -> Generated:
         call = CALL.get()
-        tape = call.tape if call is not None else _agent_tape(api, kwargs)
+        recording = call.recording if call is not None else _agent_recording(api, kwargs)
         started = steady_time()
         before = time.perf_counter()
         result = _generated(None if call is None else call.answer(), _active_model_event.get())
@@ -89,14 +89,14 @@ def keep_answers(api: ModelAPI) -> None:
                     result = await generate(*args, **kwargs)
             except Exception as error:
                 paused(api.model_name, getattr(api.should_retry(error), "retry_after", None))
-                if call is None and tape is not None:
-                    tape.lose(f"a model call of an agent failed: {type(error).__name__}")
+                if call is None and recording is not None:
+                    recording.lose(f"a model call of an agent failed: {type(error).__name__}")
                 raise
             answer = None if call is None else _json(result, _active_model_event.get())
             if call is not None and answer is not None:
                 call.keep(answer)
-        if tape is not None:
-            _record(tape, result, started, time.perf_counter() - before, by_agent=call is None)
+        if recording is not None:
+            _record(recording, result, started, time.perf_counter() - before, by_agent=call is None)
         return result
 
     vars(api)["generate"] = kept
@@ -117,21 +117,21 @@ def _hear_pauses(api: ModelAPI) -> None:
         hooks["response"].append(hear)
 
 
-def _agent_tape(api: ModelAPI, asked: dict[str, Any]) -> TapedCall | None:
+def _agent_recording(api: ModelAPI, asked: dict[str, Any]) -> CallRecording | None:
     """Return the recording entry for an agent's direct call, which does not use the `Model` protocol."""
     asker = ASKER.get()
-    if asker is None or asker.tape is None:
+    if asker is None or asker.recording is None:
         return None
-    return asker.tape.native_call("", api.model_name, native_request(asked))
+    return asker.recording.native_call("", api.model_name, native_request(asked))
 
 
-def _record(tape: TapedCall, result: Generated, started: float, seconds: float, *, by_agent: bool) -> None:
+def _record(call: CallRecording, result: Generated, start: float, seconds: float, *, by_agent: bool) -> None:
     output = result[0] if isinstance(result, tuple) else result
     if not isinstance(output, Exception) and not output.error:
-        tape.keep(outcome_of(output), started, seconds)
+        call.keep(outcome_of(output), start, seconds)
     elif by_agent:
         # Inspect decides about a retry.
-        tape.lose("a model call of an agent failed")
+        call.lose("a model call of an agent failed")
 
 
 class _EventRecord(BaseModel):

@@ -23,7 +23,7 @@ from pydantic import ValidationError
 
 from aigo_bridge.dtypes import TraceItem
 from aigo_bridge.engine.model_calls import CallOutcome, FailedCall
-from aigo_bridge.engine.tape import TapedCall
+from aigo_bridge.engine.recording import CallRecording
 from aigo_bridge.errors import SampleError, Stage
 from aigo_bridge.execution.checkpoint import ASKER, CALL, CheckpointCall
 from aigo_bridge.models.connections import CallError, Choice, Reply, ToolCallReply, Usage
@@ -155,9 +155,9 @@ class CassetteAPI(ModelAPI):
         """
         call = CALL.get()
         request = {"input": input, "tools": tools, "tool_choice": tool_choice}
-        tape = call.tape if call is not None else _tape_of_agent(self.model_name, request)
-        outcome = None if tape is None else tape.played("solver")
-        if tape is None or outcome is None:
+        recording = call.recording if call is not None else _recording_of_agent(self.model_name, request)
+        outcome = None if recording is None else recording.played("solver")
+        if recording is None or outcome is None:
             message = f"model 'cassette/{self.model_name}' only answers in runs with --replay"
             raise SampleError(message, stage="solver", kind="NotRecorded")
         reply = outcome.said
@@ -168,7 +168,7 @@ class CassetteAPI(ModelAPI):
                 "likelihoods were recorded instead of an answer", stage="solver", kind="NotRecorded"
             )
         return _output(self.model_name, outcome, reply), ModelCall.create(
-            json.loads(tape.request), json.loads(b"{%b}" % outcome.to_json())
+            json.loads(recording.request), json.loads(b"{%b}" % outcome.to_json())
         )
 
     def should_retry(self, ex: BaseException) -> bool:
@@ -176,12 +176,12 @@ class CassetteAPI(ModelAPI):
         return False
 
 
-def _tape_of_agent(model: str, asked: Mapping[str, Any]) -> TapedCall | None:
+def _recording_of_agent(model: str, asked: Mapping[str, Any]) -> CallRecording | None:
     asker = ASKER.get()
     return (
         None
-        if asker is None or asker.tape is None
-        else asker.tape.native_call("", model, native_request(asked))
+        if asker is None or asker.recording is None
+        else asker.recording.native_call("", model, native_request(asked))
     )
 
 
@@ -209,7 +209,7 @@ def played_failures(call: CheckpointCall | None, stage: Stage) -> Iterator[None]
     Raises:
         SampleError: the call is not in the cassette, or it failed during the recording.
     """
-    outcome = None if call is None or call.tape is None else call.tape.played(stage)
+    outcome = None if call is None or call.recording is None else call.recording.played(stage)
     try:
         yield
     except SampleError as error:
@@ -223,5 +223,5 @@ def played_task(model_key: str, api: ModelAPI) -> MLTask | None:
     if not isinstance(api, CassetteAPI):
         return None
     asker = ASKER.get()
-    tape = None if asker is None else asker.tape
-    return "chat_completion" if tape is None else tape.model_task(model_key) or "chat_completion"
+    recording = None if asker is None else asker.recording
+    return "chat_completion" if recording is None else recording.model_task(model_key) or "chat_completion"

@@ -186,7 +186,7 @@ def _eval(works: Sequence[_Work], settings: RunSettings) -> list[EvalLog]:
                 work.start.counter(
                     progress,
                     work.checkpoint,
-                    work.start.tape("inspect", work.models.names(str), settings.tape),
+                    work.start.recording("inspect", work.models.names(str), settings.recording),
                 ),
                 hosts.of_plan(work.plan),
             )

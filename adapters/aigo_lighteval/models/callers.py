@@ -16,7 +16,7 @@ import orjson
 
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import CustomTaskInputMessage
-from aigo_bridge.engine.tape import PREFIX as CASSETTE
+from aigo_bridge.engine.recording import PREFIX as CASSETTE
 from aigo_bridge.errors import SampleError, Stage, UsageError
 from aigo_bridge.execution.jobs import NO_MODEL
 from aigo_bridge.models.connections import (

@@ -1,4 +1,4 @@
-"""Recorded model calls: writing them to the tape of the run, or answering from a cassette
+"""Recorded model calls: writing them to the recording of the run, or answering from a cassette
 (`cassette/<model>`).
 """
 
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import anyio
 
 from aigo_bridge.engine.model_calls import CallOutcome, FailedCall
-from aigo_bridge.engine.tape import CANCELLED, TapedCall
+from aigo_bridge.engine.recording import CANCELLED, CallRecording
 from aigo_bridge.errors import SampleError, Stage
 from aigo_bridge.execution.checkpoint import ASKER, CALL, CheckpointCall
 from aigo_bridge.models.connections import Exchange, MLTask, Reply
@@ -28,14 +28,14 @@ _CONCURRENT = 10
 
 
 @contextmanager
-def taped(call: CheckpointCall | None, stage: Stage) -> Iterator[None]:
-    """Make a call with all its attempts in this block. A call that fails is also recorded on the tape.
+def call_recording(call: CheckpointCall | None, stage: Stage) -> Iterator[None]:
+    """Make a call with all its attempts in this block. A call that fails is recorded too.
 
     Raises:
         SampleError: a cassette answers, and the call is not in it.
     """
-    tape = None if call is None else call.tape
-    if tape is None:
+    recording = None if call is None else call.recording
+    if recording is None:
         yield
         return
     started = steady_time()
@@ -45,10 +45,10 @@ def taped(call: CheckpointCall | None, stage: Stage) -> Iterator[None]:
     except SampleError as error:
         if error.kind != "LimitExceeded":  # with this error, the model was not called
             failed = FailedCall(error.message, error.kind, error.hint)
-            tape.keep(CallOutcome(failed), started, steady_time() - started)
+            recording.keep(CallOutcome(failed), started, steady_time() - started)
         raise
     except anyio.get_cancelled_exc_class():
-        tape.lose(CANCELLED)
+        recording.lose(CANCELLED)
         raise
     finally:
         CALL.reset(token)
@@ -57,15 +57,15 @@ def taped(call: CheckpointCall | None, stage: Stage) -> Iterator[None]:
 async def recorded(
     call: CheckpointCall | None, attempt: Coroutine[Any, Any, tuple[T, Exchange]]
 ) -> tuple[T, Exchange]:
-    """Await an attempt, record its outcome on the tape and return it."""
-    if call is None or call.tape is None:
+    """Await an attempt, record its outcome and return it."""
+    if call is None or call.recording is None:
         return await attempt
     started, before = steady_time(), time.perf_counter()
     answer, exchange = await attempt
     outcome = (
         CallOutcome(answer.reply, answer.task) if isinstance(answer, ModelAnswer) else CallOutcome(answer)
     )
-    call.tape.keep(outcome, started, time.perf_counter() - before)
+    call.recording.keep(outcome, started, time.perf_counter() - before)
     return answer, exchange
 
 
@@ -84,7 +84,7 @@ class CassetteCaller:
             SampleError: the call is not in the cassette.
             AttemptError: the recorded call failed.
         """
-        tape, outcome = self._outcome(stage)
+        recording, outcome = self._outcome(stage)
         if outcome.task == "chat_completion":
             chat_messages(
                 request, stage
@@ -95,7 +95,7 @@ class CassetteCaller:
             raise _other(
                 f"the answer was recorded in a form that only {', '.join(outcome.native)} can read", stage
             )
-        return ModelAnswer(outcome.said, outcome.task), _exchange(tape, outcome)
+        return ModelAnswer(outcome.said, outcome.task), _exchange(recording, outcome)
 
     async def likelihoods(
         self, request: ModelRequest, continuations: Sequence[str], stage: Stage
@@ -106,20 +106,20 @@ class CassetteCaller:
             SampleError: the call is not in the cassette.
             AttemptError: the recorded call failed.
         """
-        tape, outcome = self._outcome(stage)
+        recording, outcome = self._outcome(stage)
         if not isinstance(outcome.said, tuple):
             raise _other("an answer was recorded, not likelihoods", stage)
-        return outcome.said, _exchange(tape, outcome)
+        return outcome.said, _exchange(recording, outcome)
 
-    def _outcome(self, stage: Stage) -> tuple[TapedCall, CallOutcome]:
+    def _outcome(self, stage: Stage) -> tuple[CallRecording, CallOutcome]:
         call = CALL.get()
-        tape = None if call is None else call.tape
-        outcome = None if tape is None else tape.played(stage)
-        if tape is None or outcome is None:
+        recording = None if call is None else call.recording
+        outcome = None if recording is None else recording.played(stage)
+        if recording is None or outcome is None:
             raise _other(f"model {self.name!r} only answers in runs with --replay", stage)
         if isinstance(outcome.said, FailedCall):
             raise AttemptError(outcome.said.error(stage), is_transient=False)
-        return tape, outcome
+        return recording, outcome
 
     async def aclose(self) -> None:
         """Do nothing: no resources are open."""
@@ -129,12 +129,12 @@ def _other(message: str, stage: Stage) -> SampleError:
     return SampleError(message, stage=stage, kind="NotRecorded")
 
 
-def _exchange(tape: TapedCall, outcome: CallOutcome) -> Exchange:
-    return Exchange(tape.request, f"{{{outcome.to_json().decode()}}}")
+def _exchange(recording: CallRecording, outcome: CallOutcome) -> Exchange:
+    return Exchange(recording.request, f"{{{outcome.to_json().decode()}}}")
 
 
 def played_task(model_key: str) -> MLTask:
     """Return the task type of a recorded model."""
     asker = ASKER.get()
-    tape = None if asker is None else asker.tape
-    return "chat_completion" if tape is None else tape.model_task(model_key) or "chat_completion"
+    recording = None if asker is None else asker.recording
+    return "chat_completion" if recording is None else recording.model_task(model_key) or "chat_completion"

@@ -38,7 +38,7 @@ from aigo_bridge.redaction.secrets import redact
 from aigo_bridge.scoring.likelihoods import Likelihood, raw_output
 from aigo_bridge.solving.conversation import input_item
 from aigo_lighteval.models.callers import ConnectionCaller, make_caller
-from aigo_lighteval.models.cassettes import CassetteCaller, played_task, recorded, taped
+from aigo_lighteval.models.cassettes import CassetteCaller, call_recording, played_task, recorded
 from aigo_lighteval.models.messages import (
     AttemptError,
     Caller,
@@ -299,7 +299,7 @@ class HostedModel:
         """
         asker = ASKER.get()
         call = None if asker is None else asker.call(self._key, self.name, request)
-        with taped(call, self._stage):
+        with call_recording(call, self._stage):
             response: ModelResponse = await self._called(request, partial(self._answer, call))
         return response
 
@@ -326,7 +326,7 @@ class HostedModel:
             )
             return weighed, ModelResponse(raw_output=raw_output(weighed), items=[]), None, exchange
 
-        with taped(call, self._stage):
+        with call_recording(call, self._stage):
             weighed: tuple[Likelihood, ...] = await self._called(request, weigh)
         return weighed
 

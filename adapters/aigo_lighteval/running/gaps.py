@@ -10,7 +10,7 @@ from typing import Any
 
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.protocol import Fidelity, Gap, Job
-from aigo_bridge.engine.tape import PREFIX as CASSETTE
+from aigo_bridge.engine.recording import PREFIX as CASSETTE
 from aigo_bridge.errors import SampleError, UnsupportedPlanError
 from aigo_bridge.models.protocol import ModelRequest
 from aigo_bridge.plan.plan import TaskPlan

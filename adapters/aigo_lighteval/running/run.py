@@ -189,8 +189,10 @@ def _log_of(
     """Run one plan. Return its log or an error, and whether the run was interrupted."""
     checkpoint = work.start.checkpoint("lighteval", work.names(), settings.out)
     try:
-        tape = work.start.tape("lighteval", work.names(), settings.tape)
-        path, interrupted = _run_one(work, settings, portal, work.start.counter(progress, checkpoint, tape))
+        recording = work.start.recording("lighteval", work.names(), settings.recording)
+        path, interrupted = _run_one(
+            work, settings, portal, work.start.counter(progress, checkpoint, recording)
+        )
     except Exception as error:
         if isinstance(error, BridgeError) and not isinstance(error, EngineError):
             raise

@@ -23,7 +23,7 @@ from aigo_bridge.engine.registry import EngineName, load_engine, require_exact, 
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.evaluation.models import ModelChoice
 from aigo_bridge.evaluation.planning import of_task
-from aigo_bridge.evaluation.recordings import refuse_tapes, run_tape
+from aigo_bridge.evaluation.recordings import refuse_recordings, run_recording
 from aigo_bridge.evaluation.running import prepare, run_evaluation
 from aigo_bridge.execution.permissions import resolve_permissions
 from aigo_bridge.plan.plan import CachePolicy, TaskPlan
@@ -231,9 +231,9 @@ def run(
     )
     chosen = load_engine(engine)
     files = {"record": record, "replay": replay}
-    refuse_tapes(files, [chosen], resumes=resume or cache == "reuse", option=str)
+    refuse_recordings(files, [chosen], resumes=resume or cache == "reuse", option=str)
     paths = {name: None if file is None else Path(file) for name, file in files.items()}
-    with run_tape(**paths, append=resume, show=lambda _: None) as tape:
+    with run_recording(**paths, append=resume, show=lambda _: None) as recording:
 
         def evaluate() -> Outcome:
             (prepared,) = prepare(
@@ -241,17 +241,17 @@ def run(
                 [chosen],
                 ModelChoice(model, model_map),
                 resume=resume,
-                recorded=tape.models,
+                recorded=recording.models,
                 allow_approximate=allow_approximate,
             )
-            taped = replace(settings, tape=tape.of_engine(chosen.name))
+            recorded = replace(settings, recording=recording.of_engine(chosen.name))
             tolerated = None if fail_on_error is None else str(fail_on_error)
-            (outcome,) = run_evaluation(prepared, chosen, taped, fail_on_error=tolerated).results
+            (outcome,) = run_evaluation(prepared, chosen, recorded, fail_on_error=tolerated).results
             return replace(outcome, gaps=prepared.gaps)
 
         outcome = outside_event_loops(evaluate)
-    if tape.problem is not None:
-        message = f"cannot write the cassette, so calls are missing ({tape.problem})"
+    if recording.problem is not None:
+        message = f"cannot write the cassette, so calls are missing ({recording.problem})"
         hint = f"the evidence is complete: {outcome.result}"
         raise EvidenceError(message, file=str(record), hint=hint, code=Code.DAMAGED_CASSETTE)
     return outcome

@@ -43,7 +43,7 @@ from aigo_bridge.engine.registry import (
     split_name,
 )
 from aigo_bridge.errors import EngineError, EvidenceError, Issue, UsageError
-from aigo_bridge.evaluation.recordings import refuse_tapes, run_tape
+from aigo_bridge.evaluation.recordings import refuse_recordings, run_recording
 from aigo_bridge.evaluation.run_files import names_run_file
 from aigo_bridge.evaluation.running import EvaluationOutcome, ReadyEvaluation, prepare, run_evaluation
 from aigo_bridge.evaluation.summary import FILE as SUMMARY
@@ -101,10 +101,10 @@ def run_tasks(options: RunOptions, gathered: RunOutputs | None = None) -> ExitCo
         evaluations = evaluations_of(origin, cache=cache, model=models.model)
         show_issues(issue for evaluation in evaluations for issue in evaluation.warnings)
         resumes = options.resume or options.cache == "reuse"
-        tapes = {"record": options.record, "replay": options.replay}
-        refuse_tapes(tapes, engines, resumes=resumes, option="--{}".format)
-        tape = stack.enter_context(run_tape(**tapes, append=options.resume, show=show_issues))
-        prepared = prepare(evaluations, engines, models, resume=options.resume, recorded=tape.models)
+        files = {"record": options.record, "replay": options.replay}
+        refuse_recordings(files, engines, resumes=resumes, option="--{}".format)
+        recording = stack.enter_context(run_recording(**files, append=options.resume, show=show_issues))
+        prepared = prepare(evaluations, engines, models, resume=options.resume, recorded=recording.models)
         plans = [plan for one in evaluations for entry in one.entries for plan in entry.plans]
         for text in compare_rows(plans, settings.out):
             typer.echo(f"note: {printable(text)}", err=True)
@@ -120,8 +120,8 @@ def run_tasks(options: RunOptions, gathered: RunOutputs | None = None) -> ExitCo
             outcomes: dict[str, EvaluationOutcome] = {}
             for engine in engines:
                 stop_here()
-                taped = replace(own_settings, tape=tape.of_engine(engine.name))
-                outcome = _run(one, engine, taped, options, is_alone=is_alone)
+                recorded = replace(own_settings, recording=recording.of_engine(engine.name))
+                outcome = _run(one, engine, recorded, options, is_alone=is_alone)
                 outcomes[engine.name] = outcome
                 num_reused += sum(result.num_reused for result in outcome.results)
                 statuses |= outcome.statuses
@@ -135,9 +135,9 @@ def run_tasks(options: RunOptions, gathered: RunOutputs | None = None) -> ExitCo
                 break
         content = report.end(several=len(prepared) > 1)
         in_progress.close()
-        for line in tape.notes(num_reused):
+        for line in recording.notes(num_reused):
             typer.echo(line, err=True)
-        passed &= tape.problem is None
+        passed &= recording.problem is None
         if gathered is not None:
             gathered.contents += [content]
             gathered.results += report.results

@@ -277,10 +277,8 @@ class Capabilities:
     """Export of results as logs for the engine's own viewer."""
     benchmarks: Benchmarks | None = None
     """Existing benchmarks of the engine."""
-    tapes: bool = False
-    """Whether all model calls use the tape of the run (`RunSettings.tape`). Other engines cannot be recorded
-    or answered from a cassette.
-    """
+    recordings: bool = False
+    """Whether all model calls use `RunSettings.recording`, so that runs can be recorded and replayed."""
     log_files: Callable[[Path], Sequence[Path]] = _log_alone
     """Returns the files of a local native log, starting with the file that names it."""
     run_id: Callable[[Path], str | None] = _no_run_id

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from aigo_bridge.engine.tape import Tape
+    from aigo_bridge.engine.recording import Recording
     from aigo_bridge.plan.logged_plan import LoggedPlan
     from aigo_bridge.plan.plan import TaskPlan
     from aigo_bridge.results.records import StoredNumbers, TrialRecord
@@ -154,8 +154,8 @@ class RunSettings:
     """Maximum cost of one sample, in the currency of the engine's price table; `None` for unlimited."""
     on_progress: Callable[[Progress], None] | None = None
     """Called in the engine's thread after each finished trial and before each repeated call."""
-    tape: Tape | None = None
-    """Tape that records or answers all model calls; `None` without a tape."""
+    recording: Recording | None = None
+    """Records or answers all model calls; `None`: the models are called, and nothing is recorded."""
     on_restart: Callable[[str], None] | None = None
     """Called with the reason before the first call of a job that starts again instead of resuming."""
 

@@ -16,7 +16,7 @@ from aigo_bridge.hooks import load_hook
 if TYPE_CHECKING:
     from aigo_bridge.engine.engine import Engine
     from aigo_bridge.engine.protocol import LogRef
-    from aigo_bridge.engine.tape import Tape
+    from aigo_bridge.engine.recording import Recording
     from aigo_bridge.importing.log_import import ImportOptions, ImportReport
     from aigo_bridge.plan.logged_plan import AnyPlan
     from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
@@ -174,9 +174,9 @@ def write_run_provenance(
         ) from error
 
 
-def cassette_digests(tape: Tape | None, plans: Sequence[TaskPlan]) -> dict[str, Any] | None:
+def cassette_digests(recording: Recording | None, plans: Sequence[TaskPlan]) -> dict[str, Any] | None:
     """Return the digests of a recording's lines for some plans; `None` without a recording."""
-    return None if tape is None else {"use": tape.use, "tasks": tape.lines(plans)}
+    return None if recording is None else {"use": recording.use, "tasks": recording.lines(plans)}
 
 
 def _plan_digests(plan: AnyPlan) -> dict[str, Any]:

@@ -10,15 +10,15 @@ from typing import Protocol
 
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.engine import Engine
-from aigo_bridge.engine.tape import Tape, played_name
+from aigo_bridge.engine.recording import Recording, played_name
 from aigo_bridge.errors import Issue, UsageError
 from aigo_bridge.evaluation.models import ModelChoice
 from aigo_bridge.hooks import load_hook
 from aigo_bridge.plan.plan import TaskPlan
 
 
-class RunTape(Protocol):
-    """Tapes of a run, one for each engine."""
+class RunRecording(Protocol):
+    """Recordings of a run, one for each engine."""
 
     @property
     def models(self) -> Mapping[str, str] | None:
@@ -30,8 +30,8 @@ class RunTape(Protocol):
         """Reason why the recording lacks calls, for example a full disk; `None` if it is complete."""
         ...
 
-    def of_engine(self, engine: str) -> Tape | None:
-        """Return the tape of an engine; `None`: calls are neither recorded nor answered."""
+    def of_engine(self, engine: str) -> Recording | None:
+        """Return the recording of an engine; `None`: calls are neither recorded nor answered."""
         ...
 
     def notes(self, num_reused: int) -> list[str]:
@@ -46,13 +46,13 @@ ShowIssues = Callable[[Iterable[Issue]], None]
 class Recordings:
     """Hook `recordings`."""
 
-    record: Callable[[Path, bool], AbstractContextManager[RunTape]]
+    record: Callable[[Path, bool], AbstractContextManager[RunRecording]]
     """Called with a file, and whether an existing file is appended to.
 
     Raises:
         UsageError: the file cannot be written, or exists.
     """
-    replay: Callable[[Path, ShowIssues], AbstractContextManager[RunTape]]
+    replay: Callable[[Path, ShowIssues], AbstractContextManager[RunRecording]]
     """Called with a recording, and a function that shows its damaged lines.
 
     Raises:
@@ -60,7 +60,7 @@ class Recordings:
     """
 
 
-class _NoTape:
+class _NoRecording:
     models = None
     problem = None
 
@@ -72,10 +72,10 @@ class _NoTape:
 
 
 @contextmanager
-def run_tape(
+def run_recording(
     record: Path | None, replay: Path | None, *, append: bool, show: ShowIssues
-) -> Iterator[RunTape]:
-    """Yield the tape of a run.
+) -> Iterator[RunRecording]:
+    """Yield the recording of a run.
 
     Args:
         record: file for the calls of the run.
@@ -88,22 +88,22 @@ def run_tape(
         EvidenceError: the recording cannot be read.
     """
     if record is not None:
-        with load_hook("recordings", Recordings).record(record, append) as tape:
-            yield tape
+        with load_hook("recordings", Recordings).record(record, append) as recording:
+            yield recording
     elif replay is not None:
-        with load_hook("recordings", Recordings).replay(replay, show) as tape:
-            yield tape
+        with load_hook("recordings", Recordings).replay(replay, show) as recording:
+            yield recording
     else:
-        yield _NoTape()
+        yield _NoRecording()
 
 
-def refuse_tapes(
-    tapes: Mapping[str, object], engines: Sequence[Engine], *, resumes: bool, option: Callable[[str], str]
+def refuse_recordings(
+    files: Mapping[str, object], engines: Sequence[Engine], *, resumes: bool, option: Callable[[str], str]
 ) -> None:
     """Check that a run can be recorded, or answered from a recording.
 
     Args:
-        tapes: `record` and `replay` with their files; `None`: not given.
+        files: `record` and `replay` with their files; `None`: not given.
         engines: engines of the run.
         resumes: whether results of earlier runs may be taken over.
         option: spelling of an option for the user.
@@ -111,7 +111,7 @@ def refuse_tapes(
     Raises:
         UsageError: the options contradict each other, or an engine cannot record.
     """
-    used = [name for name, path in tapes.items() if path is not None]
+    used = [name for name, path in files.items() if path is not None]
     if len(used) > 1:
         names = ", ".join(map(option, used))
         raise UsageError(
@@ -121,7 +121,7 @@ def refuse_tapes(
     if not used:
         return
     (name,) = used
-    unable = [engine.name for engine in engines if not engine.capabilities.tapes]
+    unable = [engine.name for engine in engines if not engine.capabilities.recordings]
     if unable:
         raise UsageError(
             (

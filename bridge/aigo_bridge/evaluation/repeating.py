@@ -57,7 +57,7 @@ from aigo_bridge.text.plurals import plural
 if TYPE_CHECKING:
     from aigo_bridge.engine.engine import Engine
     from aigo_bridge.engine.outcome import Outcome
-    from aigo_bridge.engine.tape import Tape
+    from aigo_bridge.engine.recording import Recording
     from aigo_bridge.evaluation.planning import Entry
 
 Values = Mapping[str, Any]
@@ -101,7 +101,7 @@ def _scores_of(sample: SampleEvidence) -> Sequence[ScoresData]:
 
 
 def repeated_outcome(
-    entry: Entry, logs: Sequence[LogRef], engine: Engine, out: Path, tape: Tape | None = None
+    entry: Entry, logs: Sequence[LogRef], engine: Engine, out: Path, recording: Recording | None = None
 ) -> Outcome:
     """Write the result of a repeated task from the logs of its runs.
 
@@ -131,7 +131,7 @@ def repeated_outcome(
     texts = (text for _, text in faults.samples(agreements(samples)))
     parts = (_written(number, run, samples) for number, run in enumerate(runs))
     write_log(path, texts, finish=finish, runs=parts)
-    cassette = cassette_digests(tape, entry.plans or [plan])
+    cassette = cassette_digests(recording, entry.plans or [plan])
     write_run_provenance(plan, path, engine, logs, runs[0].evidence.models, cassette=cassette)
     assert frames[0].evidence is not None
     data = tuple(frames[0].evidence.metrics or ())

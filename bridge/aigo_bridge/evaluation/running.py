@@ -14,8 +14,8 @@ from aigo_bridge.engine.engine import Engine
 from aigo_bridge.engine.outcome import Outcome
 from aigo_bridge.engine.protocol import Gap, Job, LogRef, RunSettings, earlier_runs
 from aigo_bridge.engine.provenance import provenance_file, write_run_provenance
+from aigo_bridge.engine.recording import Recording, played_name
 from aigo_bridge.engine.registry import require_exact
-from aigo_bridge.engine.tape import Tape, played_name
 from aigo_bridge.errors import BridgeError, EngineError, EvidenceError, UnsupportedPlanError
 from aigo_bridge.evaluation.models import DeclaredModel, ModelChoice, ModelLookup, declared_models
 from aigo_bridge.evaluation.planning import Entry, Evaluation
@@ -283,7 +283,7 @@ def _round(
         for entry in ready_now:
             own_logs = [next(remaining) for _ in entry.jobs]
             outcomes[entry.entry.key] = entry_outcome(
-                entry, own_logs, engine, settings.out, settings.tape, raises=is_task
+                entry, own_logs, engine, settings.out, settings.recording, raises=is_task
             )
     return outcomes
 
@@ -321,7 +321,7 @@ def entry_outcome(
     logs: Sequence[LogRef | EngineError],
     engine: Engine,
     out: Path,
-    tape: Tape | None = None,
+    recording: Recording | None = None,
     *,
     raises: bool = False,
 ) -> Outcome:
@@ -336,9 +336,9 @@ def entry_outcome(
         if entry.stored is not None:
             return _stored_outcome(entry, entry.stored, out)
         if len(entry.plans) > 1 and written:
-            return repeated_outcome(entry, written, engine, out, tape)
+            return repeated_outcome(entry, written, engine, out, recording)
         if written:
-            return outcome_of(entry.plans[0], written[0], engine, out, tape=tape)
+            return outcome_of(entry.plans[0], written[0], engine, out, recording=recording)
     except Exception as error:  # an error in one specification must not affect others
         if raises:
             raise _raised(error, written) from error

@@ -50,7 +50,7 @@ from aigo_bridge.version import __version__
 
 if TYPE_CHECKING:
     from aigo_bridge.engine.engine import Engine
-    from aigo_bridge.engine.tape import Tape
+    from aigo_bridge.engine.recording import Recording
     from aigo_bridge.plan.plan import TaskPlan
 
 APP_VERSION = f"aigo-bridge {__version__}"
@@ -63,7 +63,7 @@ def outcome_of(
     log: LogRef,
     engine: Engine,
     out: Path,
-    tape: Tape | None = None,
+    recording: Recording | None = None,
 ) -> Outcome:
     """Read a native log and write its evidence to `out`, named after the plan (see `results.result_files`).
 
@@ -97,7 +97,7 @@ def outcome_of(
         hint = f"{complete}; free some space, then run: {command}"
         message = f"the evidence cannot be written: {error.strerror or error}"
         raise EvidenceError(message, file=str(result), hint=hint, code=Code.EVIDENCE_NOT_WRITTEN) from error
-    cassette = cassette_digests(tape, [plan])
+    cassette = cassette_digests(recording, [plan])
     write_run_provenance(plan, result, engine, [log], evidence.models, cassette=cassette)
     return outcome_of_runs(plan, [run], result, (log,)).compared()
 

@@ -34,7 +34,7 @@ from aigo_bridge.process.locks import CLOSED_IN_CHILDREN, NO_LINK, lock
 from aigo_bridge.redaction.secrets import redact_json
 
 if TYPE_CHECKING:
-    from aigo_bridge.engine.tape import TapedCall, TrialTape
+    from aigo_bridge.engine.recording import CallRecording, TrialRecording
 
 FORMAT = 1
 
@@ -163,7 +163,7 @@ class Asker:
 
     Args:
         checkpoint: stores the answers during the run; `None` to store nothing.
-        tape: records or replays the calls; `None` to do neither.
+        recording: records or replays the calls; `None` to do neither.
         sample_id: id of the sample.
         trial: number of the trial, from 0.
         who: name of the caller.
@@ -172,7 +172,7 @@ class Asker:
     def __init__(
         self,
         checkpoint: Checkpoint | None,
-        tape: TrialTape | None,
+        recording: TrialRecording | None,
         sample_id: str | int,
         trial: int,
         who: str,
@@ -182,7 +182,7 @@ class Asker:
         self._trial = _trial(sample_id, trial)
         self._who = who
         self._times: Counter[str] = Counter()
-        self.tape = tape
+        self.recording = recording
 
     def call(
         self, model_key: str, model: str, request: ModelRequest, continuations: Sequence[str] | None = None
@@ -196,23 +196,24 @@ class Asker:
             continuations: texts whose likelihoods are requested, which the checkpoint does not store; `None`
                 for an answer.
         """
-        tape = None if self.tape is None else self.tape.call(model_key, model, request, continuations)
+        recording = self.recording
+        call = None if recording is None else recording.call(model_key, model, request, continuations)
         if self._checkpoint is None or continuations is not None:
-            return CheckpointCall(None, self._trial, "", tape)
+            return CheckpointCall(None, self._trial, "", call)
         content = [self._trial, self._who, model, _asked(request)]
         digest = hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
         self._times[digest] += 1
-        return CheckpointCall(self._checkpoint, self._trial, f"{digest[:32]}.{self._times[digest]}", tape)
+        return CheckpointCall(self._checkpoint, self._trial, f"{digest[:32]}.{self._times[digest]}", call)
 
 
 class CheckpointCall:
-    """Model call with its earlier answer and its tape."""
+    """Model call with its earlier answer and its recording."""
 
-    def __init__(self, checkpoint: Checkpoint | None, trial: str, key: str, tape: TapedCall | None):
+    def __init__(self, checkpoint: Checkpoint | None, trial: str, key: str, recording: CallRecording | None):
         self._checkpoint = checkpoint
         self._trial = trial
         self._key = key
-        self.tape = tape
+        self.recording = recording
 
     def answer(self) -> Any:
         """Return the answer of the interrupted run as JSON; `None` if it is not stored."""

@@ -23,7 +23,7 @@ from aigo_bridge.plan.logged_plan import is_intact, logged_plan
 from aigo_bridge.plan.plan import TaskPlan, mixed
 
 if TYPE_CHECKING:
-    from aigo_bridge.engine.tape import Tape, TaskTape
+    from aigo_bridge.engine.recording import Recording, TaskRecording
 
 M = TypeVar("M")
 """Model, in the form that the adapter uses."""
@@ -75,15 +75,17 @@ class PlannedJob(Generic[F]):
         return Checkpoint(out, identity, goes_on=self.job.earlier == "resume")
 
     def counter(
-        self, progress: ProgressCounter, checkpoint: Checkpoint | None, tape: TaskTape | None = None
+        self, progress: ProgressCounter, checkpoint: Checkpoint | None, recording: TaskRecording | None = None
     ) -> ProgressCounter:
         """Return the counter for the trials of this job within the whole run."""
         tolerance = Tolerance(self.job.tolerated, self.plan.num_trials)
-        return progress.of_task(self.plan.name, tolerance, checkpoint, tape)
+        return progress.of_task(self.plan.name, tolerance, checkpoint, recording)
 
-    def tape(self, engine: str, models: Mapping[str, str], tape: Tape | None) -> TaskTape | None:
-        """Return the tape for the model calls of this job; see `Tape.of_task`."""
-        return None if tape is None else tape.of_task(self.plan, engine, models)
+    def recording(
+        self, engine: str, models: Mapping[str, str], run: Recording | None
+    ) -> TaskRecording | None:
+        """Return the recording for the model calls of this job; see `Recording.of_task`."""
+        return None if run is None else run.of_task(self.plan, engine, models)
 
 
 def progress_of(starts: Sequence[PlannedJob[Any]], settings: RunSettings) -> ProgressCounter:

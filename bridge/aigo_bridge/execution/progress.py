@@ -20,7 +20,7 @@ from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.text.plurals import plural
 
 if TYPE_CHECKING:
-    from aigo_bridge.engine.tape import TaskTape, TrialTape
+    from aigo_bridge.engine.recording import TaskRecording, TrialRecording
     from aigo_bridge.execution.solutions import SampleFailure
 
 _TOLERANCE = re.compile(r"\d+|0?\.\d+|1\.0*", re.ASCII)
@@ -197,8 +197,8 @@ class ProgressCounter:
         """Failed samples of the task, and the number that may fail."""
         self.checkpoint: Checkpoint | None = None
         """Checkpoint for the model answers of the task."""
-        self._tape: TaskTape | None = None
-        """Tape for the model calls of the task."""
+        self._recording: TaskRecording | None = None
+        """Recording for the model calls of the task."""
         self._say()
 
     def of_task(
@@ -206,7 +206,7 @@ class ProgressCounter:
         name: str,
         tolerance: Tolerance | None = None,
         checkpoint: Checkpoint | None = None,
-        tape: TaskTape | None = None,
+        recording: TaskRecording | None = None,
     ) -> ProgressCounter:
         """Return a counter for one task of the run, which names the task and counts its failures."""
         part = object.__new__(ProgressCounter)
@@ -214,21 +214,21 @@ class ProgressCounter:
         part._tasks = self._tasks
         part.tolerance = tolerance or Tolerance()
         part.checkpoint = checkpoint
-        part._tape = tape
+        part._recording = recording
         return part
 
     def asker(self, sample_id: str | int, trial: int, who: str) -> Asker | None:
         """Return the caller for one trial (numbered from 0): the solver or a scorer. Return `None` without a
-        checkpoint or tape.
+        checkpoint or recording.
         """
-        if self.checkpoint is None and self._tape is None:
+        if self.checkpoint is None and self._recording is None:
             return None
-        tape: TrialTape | None = None
-        if self._tape is not None:
-            from aigo_bridge.engine.tape import TrialTape
+        recording: TrialRecording | None = None
+        if self._recording is not None:
+            from aigo_bridge.engine.recording import TrialRecording
 
-            tape = TrialTape(self._tape, sample_id, trial, who)
-        return Asker(self.checkpoint, tape, sample_id, trial, who)
+            recording = TrialRecording(self._recording, sample_id, trial, who)
+        return Asker(self.checkpoint, recording, sample_id, trial, who)
 
     def retrying(self, retry: Retry) -> None:
         """Report that a model call failed and will be repeated."""

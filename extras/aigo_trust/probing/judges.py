@@ -19,15 +19,15 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.dtypes.conversion import assistant_message
 from aigo_bridge.engine.model_calls import CallOutcome, FailedCall
-from aigo_bridge.engine.tape import CANCELLED, TapedCall, TaskTape, TrialTape
+from aigo_bridge.engine.recording import CANCELLED, CallRecording, TaskRecording, TrialRecording
 from aigo_bridge.errors import SampleError
 from aigo_bridge.models.connections import Reply
 from aigo_bridge.models.connections.replies import Choice, Usage
 from aigo_bridge.models.protocol import Model, ModelRequest
 from aigo_bridge.process import steady_time
 
-_TAPE: ContextVar[TrialTape | None] = ContextVar("probe_tape", default=None)
-"""Tape for the judge calls of the current answer; `None` without a recording."""
+_RECORDING: ContextVar[TrialRecording | None] = ContextVar("probe_recording", default=None)
+"""Recording for the judge calls of the current answer; `None` without a recording."""
 
 
 @dataclass
@@ -37,8 +37,8 @@ class Judges:
     names: Mapping[str, str]
     """Model name on the engine for each model key."""
     make: Callable[[str], Model] | None
-    """Function that creates a model by name; `None` if all answers come from the tape."""
-    tape: TaskTape | None = None
+    """Function that creates a model by name; `None` if all answers come from the recording."""
+    recording: TaskRecording | None = None
     max_connections: int = 10
     """Maximum number of concurrent calls over all models."""
     num_calls: int = 0
@@ -73,11 +73,13 @@ class Judges:
     @contextmanager
     def asked_by(self, sample: str | int, trial: int, who: str) -> Iterator[None]:
         """Set the position of all judge calls in this block, which scores one answer once."""
-        token = _TAPE.set(None if self.tape is None else TrialTape(self.tape, sample, trial, who))
+        token = _RECORDING.set(
+            None if self.recording is None else TrialRecording(self.recording, sample, trial, who)
+        )
         try:
             yield
         finally:
-            _TAPE.reset(token)
+            _RECORDING.reset(token)
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,8 @@ class _Judge:
 
     async def predict(self, request: ModelRequest) -> ModelResponse:
         """See `Model`."""
-        tape = _TAPE.get()
-        call = None if tape is None else tape.call(self.key, self.name, request)
+        recording = _RECORDING.get()
+        call = None if recording is None else recording.call(self.key, self.name, request)
         played = None if call is None else call.played("score")
         if played is not None:
             self.judges.num_calls += 1
@@ -102,7 +104,7 @@ class _Judge:
             return await _recorded(model, request, call)
 
 
-async def _recorded(model: Model, request: ModelRequest, call: TapedCall | None) -> ModelResponse:
+async def _recorded(model: Model, request: ModelRequest, call: CallRecording | None) -> ModelResponse:
     started, counter = steady_time(), time.perf_counter()
 
     def keep(said: Reply | FailedCall) -> None:

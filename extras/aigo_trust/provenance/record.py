@@ -20,7 +20,7 @@ import orjson
 from aigo_bridge.access.opening import open_regular
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.provenance import Provenance, ResultOrigin
-from aigo_bridge.engine.tape import PREFIX
+from aigo_bridge.engine.recording import PREFIX
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.process import no_collections
 from aigo_bridge.redaction.secrets import redact_value

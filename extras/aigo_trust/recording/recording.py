@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from aigo_bridge.engine.model_calls import CallOutcome, FailedCall
-from aigo_bridge.engine.tape import AskedCall, CassetteUse, task_name
+from aigo_bridge.engine.recording import AskedCall, CassetteUse, task_name
 from aigo_bridge.errors import Stage
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.redaction.secrets import KNOWN, redact_json
@@ -26,7 +26,7 @@ MOST_REASONS = 5
 
 
 class Recorder:
-    """Tape that records a run; see `Tape`.
+    """Writes the calls of a run to a cassette; see `Recording`.
 
     Args:
         path: path of the cassette.
@@ -68,11 +68,11 @@ class Recorder:
 
     @property
     def use(self) -> CassetteUse:
-        """See `Tape`."""
+        """See `Recording`."""
         return "recorded"
 
     def lines(self, plans: Sequence[TaskPlan]) -> list[dict[str, Any]]:
-        """See `Tape`."""
+        """See `Recording`."""
         with self._order:
             return self._digests.to_json([task_name(plan) for plan in plans])
 

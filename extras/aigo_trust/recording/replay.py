@@ -29,7 +29,7 @@ import orjson
 
 from aigo_bridge.codes import Code
 from aigo_bridge.engine.model_calls import CallOutcome, CallSite
-from aigo_bridge.engine.tape import AskedCall, CassetteUse, digest_of, task_name
+from aigo_bridge.engine.recording import AskedCall, CassetteUse, digest_of, task_name
 from aigo_bridge.errors import EvidenceError, Issue, SampleError, Stage
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.spec.base import MLTask
@@ -124,7 +124,7 @@ class Cassette:
         return {key: next(iter(of_key)) for key, of_key in names.items() if len(of_key) == 1}
 
     def player(self, *, notes_asked: bool = False) -> Player:
-        """Return a new tape for a run on one engine. Each run needs a separate tape."""
+        """Return a new recording for a run on one engine. Each run needs a separate recording."""
         return Player(self, notes_asked=notes_asked)
 
     def line(self, number: int) -> dict[str, Any]:
@@ -217,7 +217,7 @@ class Cassette:
 
 
 class Player:
-    """Tape of a run that is answered from a cassette; see `Tape`.
+    """Answers the calls of a run from a cassette; see `Recording`.
 
     Args:
         cassette: cassette with the answers.
@@ -243,7 +243,7 @@ class Player:
 
     @property
     def use(self) -> CassetteUse:
-        """See `Tape`."""
+        """See `Recording`."""
         return "answered from"
 
     def lines(self, plans: Sequence[TaskPlan]) -> list[dict[str, Any]]:

@@ -107,7 +107,7 @@ def parity(
     from aigo_bridge.evaluation.running import prepare
     from aigo_bridge.evaluation.task import evaluations_of
     from aigo_bridge.exit_codes import ExitCode
-    from aigo_trust.recording.run_tape import opened
+    from aigo_trust.recording.run_cassette import opened
 
     with ExitStack() as stack:
         names = [name.strip() for name in engine.split(",")]
@@ -165,7 +165,7 @@ def _certificate(
         engine.name: run_evaluation(
             prepared,
             engine,
-            replace(settings, out=settings.out / engine.name, tape=players[engine.name]),
+            replace(settings, out=settings.out / engine.name, recording=players[engine.name]),
         )
         for engine in engines
     }

@@ -28,7 +28,7 @@ from aigo_bridge.codes import Code
 if TYPE_CHECKING:
     from aigo_bridge.plan.plan import TaskPlan
     from aigo_trust.probing.judges import Judges
-    from aigo_trust.recording.run_tape import RecordedRunTape
+    from aigo_trust.recording.run_cassette import RunCassette
 
 app = typer.Typer(**VERB)
 
@@ -179,7 +179,7 @@ def probe(
     show_issues(task_plan.warnings)
     task_plan = resolve_permissions(task_plan)
     with (
-        _judges(task_plan, engine, pairs("--model-map", model_map), record, replay) as (judges, tape),
+        _judges(task_plan, engine, pairs("--model-map", model_map), record, replay) as (judges, recording),
         closing(snippet_host(task_plan)) as host,
     ):
         judges.max_connections = max_connections
@@ -194,17 +194,17 @@ def probe(
         show_probe(outcome)
         if out is not None:
             typer.echo(f"evidence  {short_path(out)}")
-    for line in tape.notes(0):
+    for line in recording.notes(0):
         typer.echo(line, err=True)
-    if code := outcome.exit_code if tape.problem is None else ExitCode.FAILED:
+    if code := outcome.exit_code if recording.problem is None else ExitCode.FAILED:
         raise typer.Exit(code)
 
 
 @contextmanager
 def _judges(
     plan: TaskPlan, engine: str, model_map: dict[str, str], record: Path | None, replay: Path | None
-) -> Iterator[tuple[Judges, RecordedRunTape]]:
-    """Yield the judge models and the tape for their calls.
+) -> Iterator[tuple[Judges, RunCassette]]:
+    """Yield the judge models and the recording for their calls.
 
     Raises:
         UsageError: the options conflict, or name an unknown item.
@@ -215,7 +215,7 @@ def _judges(
     from aigo_bridge.errors import UsageError
     from aigo_trust.probing.judges import Judges
     from aigo_trust.recording.recording import Recorder
-    from aigo_trust.recording.run_tape import RecordedRunTape, opened
+    from aigo_trust.recording.run_cassette import RunCassette, opened
 
     keys = dict.fromkeys(
         scorer.judge_key
@@ -239,7 +239,7 @@ def _judges(
             names = {key: name for key, name in cassette.models().items() if key in keys}
             player = cassette.player()
             judges = Judges(names, None, player.of_task(plan, engine, names))
-            yield judges, RecordedRunTape(cassette=cassette, players={engine: player})
+            yield judges, RunCassette(cassette=cassette, players={engine: player})
         return
     if record is not None and not model_map:
         raise UsageError(
@@ -250,10 +250,10 @@ def _judges(
         chosen = load_engine(engine)
         make = required(chosen.capabilities.model, f"engine {engine!r} cannot create models outside of runs")
     if record is None:
-        yield Judges(model_map, make), RecordedRunTape()
+        yield Judges(model_map, make), RunCassette()
         return
     recorder = Recorder(record)
     try:
-        yield Judges(model_map, make, recorder.of_task(plan, engine, model_map)), RecordedRunTape(recorder)
+        yield Judges(model_map, make, recorder.of_task(plan, engine, model_map)), RunCassette(recorder)
     finally:
         recorder.close()

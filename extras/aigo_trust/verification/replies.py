@@ -21,7 +21,7 @@ from aigo_bridge.dtypes import (
     ModelUsage,
 )
 from aigo_bridge.engine.model_calls import CallOutcome, FailedCall
-from aigo_bridge.engine.tape import AskedCall, TrialTape, task_name
+from aigo_bridge.engine.recording import AskedCall, TrialRecording, task_name
 from aigo_bridge.errors import SampleError, Stage
 from aigo_bridge.models.connections import Reply
 from aigo_bridge.models.protocol import Model, ModelRequest
@@ -166,7 +166,7 @@ class CassetteReplies(GivenReplies):
         self._task = task
         self._place = place
         self._any_sample = any_sample
-        self._tape = TrialTape(_Nothing(task), *place)
+        self._recording = TrialRecording(_Nothing(task), *place)
         self._names = cassette.models()
         self._used: set[int] = set()
 
@@ -175,7 +175,7 @@ class CassetteReplies(GivenReplies):
 
     def reply(self, key: str, request: ModelRequest) -> ModelResponse:
         self.num_given += 1
-        call = self._tape.call(key, "", request)
+        call = self._recording.call(key, "", request)
         assert isinstance(call, _Question)
         number = self._record(call.asked)
         if number is None:
@@ -245,7 +245,7 @@ class _Question:
 
 
 class _Nothing:
-    """Tape that only provides the position of a call."""
+    """Recording that only provides the position of a call."""
 
     def __init__(self, task: str):
         self.task = task

@@ -13,7 +13,7 @@ import pytest
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import ChatCompletionInput, ChatCompletionOutputMessage
 from aigo_bridge.engine.model_calls import CallOutcome, FailedCall, request_json
-from aigo_bridge.engine.tape import Tape, TaskTape, TrialTape
+from aigo_bridge.engine.recording import Recording, TaskRecording, TrialRecording
 from aigo_bridge.errors import Issue, SampleError
 from aigo_bridge.models.connections import Choice, Reply, ToolCallReply, Usage
 from aigo_bridge.models.protocol import ModelRequest
@@ -27,7 +27,7 @@ from aigo_trust.recording.replay import Cassette, Player
 
 
 class Plan:
-    """Plan with the fields that a tape uses."""
+    """Plan with the fields that a recording uses."""
 
     specification = None
     digest = "d"
@@ -38,8 +38,10 @@ class Plan:
         self.samples = [type("Sample", (), {"id": number}) for number in samples]
 
 
-def of_task(tape: Tape, plan: Plan | None = None, models: Mapping[str, str] | None = None) -> TaskTape:
-    return tape.of_task(cast("TaskPlan", plan or Plan()), "inspect", models or {"": "openai/m"})
+def of_task(
+    recording: Recording, plan: Plan | None = None, models: Mapping[str, str] | None = None
+) -> TaskRecording:
+    return recording.of_task(cast("TaskPlan", plan or Plan()), "inspect", models or {"": "openai/m"})
 
 
 def request(text: str = "q", **options: Any) -> ModelRequest:
@@ -72,9 +74,9 @@ def player_of(path: Path) -> Iterator[Player]:
 def cassette(tmp_path: Path) -> Path:
     """Record the same question in two trials of two samples with different answers, twice in the last trial."""
     recorder = Recorder(tmp_path / "c")
-    tape = of_task(recorder)
+    recording = of_task(recorder)
     for sample, trial, times in ((1, 0, 1), (1, 1, 1), (2, 0, 1), (2, 1, 2)):
-        asker = TrialTape(tape, sample, trial, "solver")
+        asker = TrialRecording(recording, sample, trial, "solver")
         for time in range(times):
             call = asker.call("", "openai/m", request())
             assert call.played("solver") is None
@@ -88,9 +90,9 @@ def test_each_trial_replays_its_recorded_answers(cassette: Path) -> None:
     with player_of(cassette) as player:
         assert player.cassette.is_complete
         assert player.cassette.models() == {"": "openai/m"}
-        tape = of_task(player)
+        recording = of_task(player)
         for sample, trial, times in ((2, 1, 2), (1, 1, 1), (2, 0, 1), (1, 0, 1)):
-            asker = TrialTape(tape, sample, trial, "solver")
+            asker = TrialRecording(recording, sample, trial, "solver")
             for time in range(times):
                 call = asker.call("", "cassette/openai/m", request())
                 assert text_of(call.played("solver")) == f"{sample}.{trial}.{time}"
@@ -102,17 +104,17 @@ def test_each_trial_replays_its_recorded_answers(cassette: Path) -> None:
 
 def test_samples_with_other_ids_get_answers_in_order(cassette: Path) -> None:
     with player_of(cassette) as player:
-        tape = of_task(player, Plan((7,)))
-        asked = [TrialTape(tape, 7, trial, "solver").call("", "m", request()) for trial in range(2)]
+        recording = of_task(player, Plan((7,)))
+        asked = [TrialRecording(recording, 7, trial, "solver").call("", "m", request()) for trial in range(2)]
         assert [text_of(call.played("solver")) for call in asked] == ["1.0.0", "1.1.0"]
 
 
 def test_answers_of_a_trial_are_not_given_to_another_trial(cassette: Path) -> None:
     with player_of(cassette) as player:
-        tape = of_task(player, Plan((1, 2, 3)))
+        recording = of_task(player, Plan((1, 2, 3)))
         with pytest.raises(SampleError, match="recorded fewer times than this run makes it"):
-            TrialTape(tape, 3, 0, "solver").call("", "m", request()).played("solver")
-        asker = TrialTape(tape, 1, 0, "solver")
+            TrialRecording(recording, 3, 0, "solver").call("", "m", request()).played("solver")
+        asker = TrialRecording(recording, 1, 0, "solver")
         asker.call("", "m", request()).played("solver")
         with pytest.raises(SampleError, match="fewer times"):
             asker.call("", "m", request()).played("solver")
@@ -121,7 +123,7 @@ def test_answers_of_a_trial_are_not_given_to_another_trial(cassette: Path) -> No
 
 def test_a_changed_prompt_is_reported_with_the_difference(cassette: Path) -> None:
     with player_of(cassette) as player:
-        call = TrialTape(of_task(player), 1, 0, "solver").call("", "m", request("q?", temperature=0.5))
+        call = TrialRecording(of_task(player), 1, 0, "solver").call("", "m", request("q?", temperature=0.5))
         with pytest.raises(SampleError) as raised:
             call.played("score")
     error = raised.value
@@ -136,11 +138,11 @@ def test_a_changed_prompt_is_reported_with_the_difference(cassette: Path) -> Non
 
 def test_unrecorded_call_is_reported_with_the_closest_request(cassette: Path) -> None:
     with player_of(cassette) as player:
-        tape = of_task(player)
+        recording = of_task(player)
         with pytest.raises(SampleError, match=r"the closest recorded call \(sample 1, solver\) differs"):
-            TrialTape(tape, 9, 0, "solver").call("", "m", request("q now")).played("solver")
+            TrialRecording(recording, 9, 0, "solver").call("", "m", request("q now")).played("solver")
         with pytest.raises(SampleError, match="no similar call of model 'judge' was recorded"):
-            TrialTape(tape, 1, 0, "solver").call("judge", "m", request()).played("solver")
+            TrialRecording(recording, 1, 0, "solver").call("judge", "m", request()).played("solver")
 
 
 def test_failures_likelihoods_and_tool_calls_are_replayed(tmp_path: Path) -> None:
@@ -157,50 +159,57 @@ def test_failures_likelihoods_and_tool_calls_are_replayed(tmp_path: Path) -> Non
     recorder = Recorder(tmp_path / "c")
     for number, outcome in enumerate(outcomes):
         texts = ["a", "b"] if outcome.said is weighed else None
-        TrialTape(of_task(recorder), number, 0, "s").call("k", "m", request(), texts).keep(outcome, 1.0, 0.0)
+        TrialRecording(of_task(recorder), number, 0, "s").call("k", "m", request(), texts).keep(
+            outcome, 1.0, 0.0
+        )
     recorder.close()
     assert recorder.num_lost == 0
     with player_of(tmp_path / "c") as player:
-        tape = of_task(player)
+        recording = of_task(player)
         for number, outcome in enumerate(outcomes):
             texts = ["a", "b"] if outcome.said is weighed else None
-            call = TrialTape(tape, number, 0, "s").call("k", "m", request(), texts)
+            call = TrialRecording(recording, number, 0, "s").call("k", "m", request(), texts)
             assert call.played("solver") == outcome
-        assert tape.model_task("k") == "embeddings"
-        assert tape.model_task("") == "chat_completion"
+        assert recording.model_task("k") == "embeddings"
+        assert recording.model_task("") == "chat_completion"
 
 
 def test_calls_that_cannot_be_recorded_are_listed_in_the_cassette(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "c")
-    tape = of_task(recorder)
-    TrialTape(tape, 1, 0, "s").call("", "m", request(seed=2**60)).keep(said("x"), 1.0, 0.0)
-    TrialTape(tape, 2, 0, "s").call("", "m", request()).keep(
+    recording = of_task(recorder)
+    TrialRecording(recording, 1, 0, "s").call("", "m", request(seed=2**60)).keep(said("x"), 1.0, 0.0)
+    TrialRecording(recording, 2, 0, "s").call("", "m", request()).keep(
         CallOutcome(Reply(value=[math.nan], raw=[math.nan]), "custom"), 1.0, 0.0
     )
-    TrialTape(tape, 3, 0, "s").call("", "m", request()).keep(said("\ud800"), 1.0, 0.0)
-    TrialTape(tape, 4, 0, "s").native_call("", "m", "it has no form").keep(said("x"), 1.0, 0.0)
-    TrialTape(tape, 5, 0, "s").call("", "m", request()).lose("it was stopped")
+    TrialRecording(recording, 3, 0, "s").call("", "m", request()).keep(said("\ud800"), 1.0, 0.0)
+    TrialRecording(recording, 4, 0, "s").native_call("", "m", "it has no form").keep(said("x"), 1.0, 0.0)
+    TrialRecording(recording, 5, 0, "s").call("", "m", request()).lose("it was stopped")
     recorder.close()
     assert (recorder.num_calls, recorder.num_lost) == (0, 5)
     with player_of(tmp_path / "c") as player:
         assert sum(player.cassette.lost.values()) == 5
         with pytest.raises(SampleError, match="the call could not be recorded: it was stopped"):
-            TrialTape(of_task(player), 5, 0, "s").call("", "m", request()).played("solver")
+            TrialRecording(of_task(player), 5, 0, "s").call("", "m", request()).played("solver")
 
 
 def test_restarted_trial_replays_its_last_answer(tmp_path: Path) -> None:
     for number in range(2):
         recorder = Recorder(tmp_path / "c", append=number > 0)
-        TrialTape(of_task(recorder), 1, 0, "s").call("", "m", request()).keep(said(str(number)), 1.0, 0.0)
+        TrialRecording(of_task(recorder), 1, 0, "s").call("", "m", request()).keep(
+            said(str(number)), 1.0, 0.0
+        )
         recorder.close()
     with player_of(tmp_path / "c") as player:
         assert player.cassette.num_calls == 1
-        assert text_of(TrialTape(of_task(player), 1, 0, "s").call("", "m", request()).played("solver")) == "1"
+        assert (
+            text_of(TrialRecording(of_task(player), 1, 0, "s").call("", "m", request()).played("solver"))
+            == "1"
+        )
 
 
 def test_later_failure_does_not_replace_a_recorded_answer(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "c")
-    call = TrialTape(of_task(recorder), 1, 0, "s").call("", "m", request())
+    call = TrialRecording(of_task(recorder), 1, 0, "s").call("", "m", request())
     call.keep(said("yes"), 1.0, 0.0)
     call.keep(CallOutcome(FailedCall("too many tokens", "X")), 1.0, 0.0)
     recorder.close()
@@ -210,14 +219,14 @@ def test_later_failure_does_not_replace_a_recorded_answer(tmp_path: Path) -> Non
 def test_secrets_are_redacted_and_requests_match_with_other_secrets(tmp_path: Path) -> None:
     KNOWN.learn(["sk-first-0123456789"])
     recorder = Recorder(tmp_path / "c")
-    call = TrialTape(of_task(recorder), 1, 0, "s").call("", "m", request("say sk-first-0123456789"))
+    call = TrialRecording(of_task(recorder), 1, 0, "s").call("", "m", request("say sk-first-0123456789"))
     call.keep(said("it is sk-first-0123456789"), 1.0, 0.0)
     recorder.close()
     assert recorder.num_redacted == 1
     with player_of(tmp_path / "c") as player:
         assert "first" not in str(player.cassette.line(0))
         KNOWN.learn(["sk-other-9876543210"])
-        again = TrialTape(of_task(player), 1, 0, "s").call("", "m", request("say sk-other-9876543210"))
+        again = TrialRecording(of_task(player), 1, 0, "s").call("", "m", request("say sk-other-9876543210"))
         assert text_of(again.played("solver")) == "it is [secret]"
 
 
@@ -274,9 +283,9 @@ def test_fast_message_serialization_equals_the_model_dump() -> None:
 
 def test_recorded_calls_are_counted_by_model_and_request(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "c")
-    tape = TrialTape(of_task(recorder), 1, 0, "s")
+    recording = TrialRecording(of_task(recorder), 1, 0, "s")
     for key, text in (("", "a"), ("", "a"), ("judge", "a"), ("", "b"), ("", "a"), ("judge", "a")):
-        tape.call(key, "m", request(text)).keep(said("x"), 5.0, 0.5)
+        recording.call(key, "m", request(text)).keep(said("x"), 5.0, 0.5)
     recorder.close()
     issues: list[Issue] = []
     lines = [line for line, _ in cassette_lines(tmp_path / "c", issues.append) if "call" in line]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from aigo_bridge.dtypes import ChatCompletionInput, ChatCompletionModelOutput
 from aigo_bridge.engine.model_calls import CallOutcome, FailedCall
-from aigo_bridge.engine.tape import TrialTape
+from aigo_bridge.engine.recording import TrialRecording
 from aigo_bridge.errors import SampleError
 from aigo_bridge.models.connections import Choice, Reply
 from aigo_bridge.models.protocol import ModelRequest
@@ -85,14 +85,14 @@ class Plan:
 @pytest.fixture
 def cassette(tmp_path: Path) -> Any:
     recorder = Recorder(tmp_path / "c")
-    tape = recorder.of_task(cast("TaskPlan", Plan()), "inspect", {"judge": "openai/m"})
+    recording = recorder.of_task(cast("TaskPlan", Plan()), "inspect", {"judge": "openai/m"})
     for sample in (1, 2):
-        asked = TrialTape(tape, sample, 0, f"s/{sample}")
+        asked = TrialRecording(recording, sample, 0, f"s/{sample}")
         asked.call("judge", "m", request("same?")).keep(CallOutcome(Reply((Choice(str(sample)),))), 1.0, 0.1)
         asked.call("judge", "m", request(f"own {sample}?")).keep(
             CallOutcome(FailedCall("no", "Down")), 1.0, 0.1
         )
-    TrialTape(tape, 3, 0, "s/3").call("judge", "m", request("gone?")).lose("it was stopped")
+    TrialRecording(recording, 3, 0, "s/3").call("judge", "m", request("gone?")).lose("it was stopped")
     recorder.close()
     opened = Cassette(tmp_path / "c")
     yield opened

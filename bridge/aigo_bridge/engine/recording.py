@@ -1,6 +1,6 @@
 """Hook around each model call: an extra records its outcome or answers it. Engines only use these protocols.
 
-A run has one tape (`RunSettings.tape`). A caller in a trial (the solver, a scorer) gets it from
+A run has one recording (`RunSettings.recording`). A caller in a trial (the solver, a scorer) gets it from
 `ProgressCounter.asker`, so that each call is identified by its position.
 """
 
@@ -59,8 +59,8 @@ def digest_of(content: bytes) -> bytes:
     return hashlib.sha256(content).digest()[:16]
 
 
-class TapedCall(Protocol):
-    """One call that uses a tape."""
+class CallRecording(Protocol):
+    """One call that uses a recording."""
 
     @property
     def request(self) -> str:
@@ -84,8 +84,8 @@ class TapedCall(Protocol):
         ...
 
 
-class TaskTape(Protocol):
-    """Tape for the run of one plan."""
+class TaskRecording(Protocol):
+    """Recording for the run of one plan."""
 
     @property
     def task(self) -> str:
@@ -93,18 +93,18 @@ class TaskTape(Protocol):
         ...
 
     def model_task(self, model_key: str) -> MLTask | None:
-        """Return the task of a model in the plan; `None` if the tape does not record it or only the model
+        """Return the task of a model in the plan; `None` if it is not recorded, or only the model
         determines it.
         """
         ...
 
-    def call(self, asked: AskedCall) -> TapedCall:
-        """Return the taped call. All attempts are one call."""
+    def call(self, asked: AskedCall) -> CallRecording:
+        """Return the recording of a call. All attempts are one call."""
         ...
 
 
-class Tape(Protocol):
-    """Tape of a run on one engine."""
+class Recording(Protocol):
+    """Recording of a run on one engine."""
 
     @property
     def use(self) -> CassetteUse:
@@ -117,28 +117,28 @@ class Tape(Protocol):
         """
         ...
 
-    def of_task(self, plan: TaskPlan, engine: str, models: Mapping[str, str]) -> TaskTape:
-        """Return the tape for one plan of the run on an engine, with its models by AI GO key."""
+    def of_task(self, plan: TaskPlan, engine: str, models: Mapping[str, str]) -> TaskRecording:
+        """Return the recording for one plan of the run on an engine, with its models by AI GO key."""
         ...
 
 
-class TrialTape:
-    """Tape for one caller in one trial. Each attempt has a new tape."""
+class TrialRecording:
+    """Recording for one caller in one trial. Each attempt has a new recording."""
 
-    def __init__(self, tape: TaskTape, sample_id: str | int, trial: int, by: str):
-        self._tape = tape
-        self._place = (tape.task, sample_id, trial, by)
+    def __init__(self, recording: TaskRecording, sample_id: str | int, trial: int, by: str):
+        self._recording = recording
+        self._place = (recording.task, sample_id, trial, by)
         self._times: dict[tuple[str, int, int], int] = {}
         """Number of identical requests, by a hash of the request, because requests are long."""
 
     def model_task(self, model_key: str) -> MLTask | None:
-        """Return the task of a model (see `TaskTape.model_task`)."""
-        return self._tape.model_task(model_key)
+        """Return the task of a model (see `TaskRecording.model_task`)."""
+        return self._recording.model_task(model_key)
 
     def call(
         self, model_key: str, model: str, request: ModelRequest, continuations: Sequence[str] | None = None
-    ) -> TapedCall:
-        """Return the taped call for a request through the Model protocol."""
+    ) -> CallRecording:
+        """Return the recording of a call for a request through the Model protocol."""
         from aigo_bridge.engine.model_calls import request_text
 
         try:
@@ -146,8 +146,8 @@ class TrialTape:
         except ValueError as error:
             return self._call(model_key, model, b"", str(error))
 
-    def native_call(self, model_key: str, model: str, request: Mapping[str, Any] | str) -> TapedCall:
-        """Return the taped call for a request that an engine makes directly (for an agent).
+    def native_call(self, model_key: str, model: str, request: Mapping[str, Any] | str) -> CallRecording:
+        """Return the recording of a call for a request that an engine makes directly (for an agent).
 
         Args:
             model_key: AI GO key of the model.
@@ -162,7 +162,7 @@ class TrialTape:
         except ValueError as error:
             return self._call(model_key, model, b"", str(error))
 
-    def _call(self, model_key: str, model: str, text: bytes, problem: str | None = None) -> TapedCall:
+    def _call(self, model_key: str, model: str, text: bytes, problem: str | None = None) -> CallRecording:
         from aigo_bridge.engine.model_calls import CallSite
 
         redactor = KNOWN.redactor
@@ -174,7 +174,7 @@ class TrialTape:
         place = CallSite(*self._place, model_key, times)
         # A text without a secret is returned unchanged.
         is_masked = content is not text and content != text
-        return self._tape.call(AskedCall(place, model, content, problem, redactor, is_masked))
+        return self._recording.call(AskedCall(place, model, content, problem, redactor, is_masked))
 
 
 def task_name(plan: TaskPlan) -> str:

@@ -1,4 +1,4 @@
-"""Hook `recordings`: provides the tape of a run that is recorded or answered from a cassette."""
+"""Hook `recordings`: records the calls of a run, or answers them from a cassette."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from aigo_bridge.codes import Code
-from aigo_bridge.engine.tape import Tape
+from aigo_bridge.engine.recording import Recording
 from aigo_bridge.errors import Issue
 from aigo_bridge.evaluation.recordings import Recordings, ShowIssues
 from aigo_bridge.text.plurals import plural
@@ -20,8 +20,8 @@ MOST_ISSUES = 10
 
 
 @dataclass
-class RecordedRunTape:
-    """Tapes of a run, one for each engine."""
+class RunCassette:
+    """Recordings of a run, one for each engine."""
 
     recorder: Recorder | None = None
     cassette: Cassette | None = None
@@ -33,8 +33,8 @@ class RecordedRunTape:
         """Recorded model names by key; `None` if the run calls the real models."""
         return None if self.cassette is None else self.cassette.models()
 
-    def of_engine(self, engine: str) -> Tape | None:
-        """Return the tape of an engine. All evaluations on this engine share it."""
+    def of_engine(self, engine: str) -> Recording | None:
+        """Return the recording of an engine. All evaluations on this engine share it."""
         if self.cassette is None:
             return self.recorder
         return self.players.setdefault(engine, self.cassette.player())
@@ -85,18 +85,18 @@ def _notes_of_recording(recorder: Recorder, num_reused: int) -> list[str]:
 
 
 @contextmanager
-def _record(path: Path, append: bool) -> Iterator[RecordedRunTape]:
+def _record(path: Path, append: bool) -> Iterator[RunCassette]:
     recorder = Recorder(path, append=append)
     try:
-        yield RecordedRunTape(recorder=recorder)
+        yield RunCassette(recorder=recorder)
     finally:
         recorder.close()
 
 
 @contextmanager
-def _replay(path: Path, show: ShowIssues) -> Iterator[RecordedRunTape]:
+def _replay(path: Path, show: ShowIssues) -> Iterator[RunCassette]:
     with opened(path, show) as cassette:
-        yield RecordedRunTape(cassette=cassette)
+        yield RunCassette(cassette=cassette)
 
 
 RECORDINGS = Recordings(_record, _replay)
