@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.bridge.sandbox.forgeries import ADD, FORGERIES, Forgery
-from tests.bridge.sandbox.solutions import SOLUTIONS, Solution
 
 from aigo_bridge.sandbox.jailing import JailLimits, JailResult, run_jailed
 from aigo_bridge.sandbox.judging import CodeVerdict, judging_program
 
+SOLUTIONS = tomllib.loads(Path(__file__).with_name("solutions.toml").read_text("utf-8"))["solution"]
 RIGHT = "def add(a, b): return a + b\n"
 
 
@@ -36,9 +39,9 @@ def judged(code: str, *tests: str) -> CodeVerdict | None:
     return program.verdict(done.stdout.decode())
 
 
-@pytest.mark.parametrize("solution", SOLUTIONS, ids=lambda each: each.name)
-def test_correct_code_passes(solution: Solution) -> None:
-    assert judged(solution.code, *solution.tests) == CodeVerdict("passed", "")
+@pytest.mark.parametrize("solution", SOLUTIONS, ids=lambda each: each["name"])
+def test_correct_code_passes(solution: dict[str, Any]) -> None:
+    assert judged(solution["code"], *solution["tests"]) == CodeVerdict("passed", "")
 
 
 @pytest.mark.parametrize("forgery", FORGERIES, ids=lambda each: each.name)
