@@ -13,7 +13,7 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 _BEGINNING = time.time() - time.monotonic()
 
@@ -44,10 +44,10 @@ def _end_without_scans() -> None:
 
 
 def _collect_as_usual(*_: object) -> None:
+    with suppress(ValueError):  # a collection during the removal comes here again
+        gc.callbacks.remove(_collect_as_usual)
     if gc.get_threshold()[0] == _START:
         gc.set_threshold(*_USUAL)
-    if _collect_as_usual in gc.callbacks:
-        gc.callbacks.remove(_collect_as_usual)
 
 
 _USUAL = gc.get_threshold()

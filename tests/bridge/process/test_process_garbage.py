@@ -70,3 +70,20 @@ collect_late()
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (ended.stdout.split(), ended.stderr) == ([frozen], "")
+
+
+def test_a_run_under_a_profiler_collects_garbage_as_usual() -> None:
+    """A profiler creates objects inside the callback, so that it is called again before it has removed itself."""
+    code = """
+import cProfile, gc
+from aigo_bridge.process import collect_late, fewer_collections
+collect_late()
+kept = [[] for _ in range(2000)]
+def run():
+    with fewer_collections(1000, 10, 30):
+        pass
+cProfile.run("run()", "/dev/null")
+print(gc.callbacks)
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.split() == ["[]"]
