@@ -36,6 +36,7 @@ def test_higher_thresholds_of_the_program_are_kept() -> None:
         gc.set_threshold(*before)
 
 
+@pytest.mark.usefixtures("frozen_counted")
 def test_objects_from_before_the_block_are_not_scanned_in_it() -> None:
     gc.unfreeze()  # the test process has frozen its modules
     try:
@@ -49,6 +50,7 @@ def test_objects_from_before_the_block_are_not_scanned_in_it() -> None:
         gc.freeze()
 
 
+@pytest.mark.usefixtures("frozen_counted")
 def test_objects_that_the_program_has_frozen_stay_frozen() -> None:
     gc.freeze()
     with fewer_collections(1000, 10, 30):
