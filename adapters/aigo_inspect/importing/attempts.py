@@ -9,8 +9,11 @@ the same `eval_id` and does not count as another attempt.
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -70,30 +73,35 @@ def _attempts(path: Path, task_id: str) -> Iterator[_Attempt]:
     """Yield the other logs of the task in the same folder."""
     folder = path.parent
     listed = _listed(folder, _stamp(folder / "logs.json"))
-    try:
-        files = sorted(folder.iterdir())
-    except OSError:
-        return
-    for file in files:
-        named = _NAMED.search(file.name)
-        if file == path or not file.name.endswith(LOG_SUFFIXES) or (named and named[1] != task_id):
-            continue
-        header = listed.get(file.name)
-        if header is None:
-            header = _header(file, _stamp(file))
+    changed = _stamp(folder)
+    # Within some seconds after a change, another change may leave the stamp as it is.
+    by_task = (_names if time.time_ns() - changed > 3e9 else _names.__wrapped__)(folder, changed)
+    for name in {*by_task.get(task_id, ()), *by_task.get("", ())} - {path.name}:
+        header = listed.get(name) or _header(file := f"{folder}{os.sep}{name}", _stamp(file))
         if header is not None and _text(header["eval"], "task_id") == task_id:
-            yield _attempt(file, header)
+            yield _attempt(folder / name, header)
+
+
+@lru_cache(maxsize=16)
+def _names(folder: Path, stamp: int) -> Mapping[str, Sequence[str]]:
+    """Return the log names in a folder by the task id in the name; other names by an empty id."""
+    names: dict[str, list[str]] = {}
+    with suppress(OSError):
+        for name in os.listdir(folder):  # noqa: PTH208  # a folder may have thousands of logs
+            if name.endswith(LOG_SUFFIXES):
+                named = _NAMED.search(name)
+                names.setdefault(named[1] if named else "", []).append(name)
+    return names
 
 
 def _attempt(path: Path, header: Mapping[str, Any]) -> _Attempt:
     spec, stats = header["eval"], header.get("stats")
     stats = stats if isinstance(stats, dict) else {}
     created = _text(spec, "created")
-    started, ended = _text(stats, "started_at"), _text(stats, "completed_at")
     return _Attempt(
         unix_seconds(created) or 0,
-        unix_seconds(started) or 0,
-        unix_seconds(ended) or 0,
+        unix_seconds(_text(stats, "started_at")) or 0,
+        unix_seconds(_text(stats, "completed_at")) or 0,
         _stamp(path),
         path.name,
         (_text(spec, "eval_id"), _text(spec, "run_id"), created),
@@ -104,13 +112,14 @@ def _attempt(path: Path, header: Mapping[str, Any]) -> _Attempt:
 def _listed(folder: Path, stamp: int) -> Mapping[str, Json]:
     """Return the headers in `logs.json` by log name."""
     headers = _read(folder / "logs.json") if stamp else {}
-    return {name: _slim(header) for name, header in headers.items() if _is_header(header)}
+    headers = {name: header for name, header in headers.items() if isinstance(header, dict)}
+    return {name: _slim(header) for name, header in headers.items() if isinstance(header.get("eval"), dict)}
 
 
 @lru_cache(maxsize=4096)
-def _header(path: Path, stamp: int) -> Json | None:
+def _header(path: str, stamp: int) -> Json | None:
     """Return the header of a log; `None` for any other file."""
-    if not stamp or not is_log_file(path):
+    if not stamp or not is_log_file(Path(path)):
         return None
     try:
         with open_log(path) as reader:
@@ -123,24 +132,19 @@ def _slim(header: Mapping[str, Any]) -> Json:
     return {"eval": header["eval"], "stats": header.get("stats")}
 
 
-def _is_header(header: Any) -> bool:
-    return isinstance(header, dict) and isinstance(header.get("eval"), dict)
-
-
 def _read(path: Path) -> Json:
     """Return the JSON object in a file; empty if it cannot be read."""
     try:
-        if not path.is_file() or path.stat().st_size > _MOST_BYTES:
-            return {}
-        content = json.loads(path.read_bytes())
+        is_small = path.is_file() and path.stat().st_size <= _MOST_BYTES
+        content = json.loads(path.read_bytes()) if is_small else {}
     except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
 
 
-def _stamp(path: Path) -> int:
+def _stamp(path: str | Path) -> int:
     try:
-        return path.stat().st_mtime_ns
+        return os.stat(path).st_mtime_ns  # noqa: PTH116  # a folder may have thousands of logs
     except OSError:
         return 0
 

@@ -205,7 +205,7 @@ def logs_by_engine(
             if not load_logs(engine).files(location):
                 refuse_other(location)  # The engine reports all other problems.
         return {engine: list(patterns)}
-    tell = tell or _nobody
+    tell = tell or (lambda _line: None)
     by_engine: dict[str, list[str]] = {}
     for pattern in patterns:
         refused: list[UsageError] = []
@@ -227,10 +227,6 @@ def logs_by_engine(
         for refusal in refused:
             tell(f"skipped: {refusal}")
     return by_engine
-
-
-def _nobody(line: str) -> None:
-    """Ignore a line."""
 
 
 def refuse_other(location: str) -> None:

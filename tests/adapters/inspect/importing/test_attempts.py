@@ -1,6 +1,7 @@
 """Attempts of an eval set: results of superseded attempts are marked, and each task counts once."""
 
 import json
+import os
 import shutil
 import zipfile
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 from tests.support.commands import Run
 
+from aigo_inspect.importing.attempts import superseded
+from aigo_inspect.logs.reader import open_log
 from aigo_report.tables.results import results_at
 
 Json = dict[str, Any]
@@ -161,3 +164,35 @@ def test_comparison_of_folders_leaves_out_superseded_results(aigo: Run, tmp_path
     assert {Path(each["base"]).name for each in done.json["comparisons"]} == {
         f"0_t_{FIRST}.tasklog.json", f"1_u_{SECOND}.tasklog.json", "copy of the last.tasklog.json",
     }  # fmt: skip
+
+
+def test_new_attempt_is_found_in_a_folder_that_was_listed_before(tmp_path: Path) -> None:
+    name = f"1_t_{FIRST}.eval"
+    path = log(tmp_path, name, task_id=FIRST, created="2026-01-01T00:00:01+00:00", eval_id="1")
+    os.utime(tmp_path, (1, 1))
+    for later in (None, "renamed.eval", f"2_t_{FIRST}.eval"):
+        if later is not None:
+            created = f"2026-01-01T00:00:0{2 + later.startswith('2')}+00:00"
+            log(tmp_path, later, task_id=FIRST, created=created, eval_id=later)
+        with open_log(path) as reader:
+            assert superseded(reader).get("aigo_bridge", {}).get("superseded_by", {}).get("log") == later
+
+
+def test_folder_is_listed_again_only_after_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [
+        log(tmp_path, f"1_t_{one}.eval", task_id=one, created="2026-01-01T00:00:01+00:00", eval_id=one)
+        for one in (FIRST, SECOND, OTHER)
+    ]
+    os.utime(tmp_path, (1, 1))
+    listed: list[Path] = []
+    names = [path.name for path in paths]
+
+    def listing(folder: Path) -> list[str]:
+        listed.append(folder)
+        return names
+
+    monkeypatch.setattr(os, "listdir", listing)
+    for path in paths:
+        with open_log(path) as reader:
+            assert superseded(reader) == {}
+    assert listed == [tmp_path]
