@@ -112,12 +112,13 @@ def _may_be_log(name: str) -> bool:
 
 
 def together(pieces: Sequence[LogCandidate], jobs: int) -> list[tuple[LogCandidate, ...]]:
-    """Group small files, so that few calls are needed but every process has work."""
-    most = max(1, min(MOST_TOGETHER, len(pieces) // (8 * jobs)))
+    """Group small files, so that few calls are needed but every process has work until the end."""
     groups: list[tuple[LogCandidate, ...]] = []
     group: list[LogCandidate] = []
     size = 0
-    for piece in pieces:
+    for number, piece in enumerate(pieces):
+        # The last groups are small, so that all processes end at about the same time.
+        most = max(1, min(MOST_TOGETHER, (len(pieces) - number + len(group)) // (4 * jobs)))
         if group and (len(group) >= most or size + piece.size > MOST_BYTES):
             groups.append(tuple(group))
             group, size = [], 0

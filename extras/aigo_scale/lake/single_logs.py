@@ -190,7 +190,10 @@ def kind_of(piece: LogCandidate, path: Path) -> tuple[str, LogImporter | None] |
     """Return the engine and the importer of a log. For a result log both are empty."""
     if is_result(path.name):
         return "", None
-    for engine, importer in _importers().items():
+    from aigo_bridge.engine.registry import log_importers
+
+    importers, _ = log_importers(str(path))
+    for engine, importer in importers.items():
         if not importer.files(str(path)):
             continue
         if is_address(piece.location) and len(importer.parts(str(path))) > 1:
@@ -200,15 +203,6 @@ def kind_of(piece: LogCandidate, path: Path) -> tuple[str, LogImporter | None] |
             )
         return engine, importer
     return None
-
-
-@lru_cache(maxsize=1)
-def _importers() -> dict[str, LogImporter]:
-    """Return the importers of engines and formats by name. Importers that cannot be loaded are omitted."""
-    from aigo_bridge.engine.registry import log_importers
-
-    importers, _ = log_importers()
-    return importers
 
 
 def run_id_of(engine: str, path: Path, digest: str) -> str:

@@ -39,7 +39,6 @@ OLD_MARK = "lake.json"
 """File of a lake from a development version without Delta tables."""
 EXTRA = "a lake (extra 'lake')"
 """Purpose of the packages, for messages."""
-COMPRESSION: dict[str, Any] = {"compression": "zstd", "compression_level": 3}
 
 _EVIDENCE = (
     TableColumn("task", "string", "key of the task"),

@@ -17,10 +17,14 @@ from aigo_bridge.results.reading import LogReader
 from aigo_report.tables.rows import Row, SampleCounts, rows_of_all
 from aigo_scale.lake.commits import DataFile, LakeResult
 from aigo_scale.lake.files import LakeFiles
-from aigo_scale.lake.tables import COMPRESSION, EVIDENCE, EXTRA, TABLES, arrow_schema
+from aigo_scale.lake.tables import EVIDENCE, EXTRA, TABLES, arrow_schema
 
 _ROWS, _CHARACTERS = 20_000, 32 << 20
 """Maximum rows and characters that are written together."""
+_SMALL = 64 << 10
+"""Maximum characters of a file for which compression takes longer than everything else."""
+_FAST: dict[str, Any] = {"compression": "snappy"}
+_STRONG: dict[str, Any] = {"compression": "zstd", "compression_level": 3}
 _OF_ALL = ("results", "metrics")
 """Tables with rows for the whole result."""
 
@@ -33,11 +37,9 @@ class Writer:
         self.rows = 0
         self._arrow = package("pyarrow", EXTRA, "lake")
         self._schema = arrow_schema(table)
-        parquet = package("pyarrow.parquet", EXTRA, "lake")
+        self._stack = stack
         self._file: BinaryIO = stack.enter_context(files.new(f"{table}/{self.name}"))
-        self._writer: Any = stack.enter_context(
-            parquet.ParquetWriter(self._file, self._schema, **COMPRESSION)
-        )
+        self._writer: Any = None
         self._waiting: list[Row] = []
         self._characters = 0
 
@@ -57,6 +59,12 @@ class Writer:
     def _flush(self) -> None:
         if self._waiting:
             batch = self._arrow.Table.from_pylist(self._waiting, schema=self._schema)
+            if self._writer is None:
+                compression = _FAST if self._characters <= _SMALL else _STRONG
+                parquet = package("pyarrow.parquet", EXTRA, "lake")
+                self._writer = self._stack.enter_context(
+                    parquet.ParquetWriter(self._file, self._schema, **compression)
+                )
             self._writer.write_table(batch)
             self.rows += len(self._waiting)
             self._waiting, self._characters = [], 0
