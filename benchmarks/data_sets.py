@@ -23,9 +23,9 @@ from pathlib import Path
 import orjson
 from aigo_bridge.datasets.files import load_file
 what, path, number, subsampling = sys.argv[1], Path(sys.argv[2]), sys.argv[3], sys.argv[4]
-selection = Selection(None if number == "all" else int(number), subsampling)
 from aigo_bridge.datasets import rows
 from aigo_bridge.datasets.rows import Selection
+selection = Selection(None if number == "all" else int(number), subsampling)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 start = time.process_time()
 if what == "orjson":
