@@ -76,13 +76,10 @@ def _from_events(events: Iterable[Any]) -> Any:
     for event in events:
         if event.get("event") in ("state", "store"):
             for change in event.get("changes") or []:
-                if change.get("op") in ("add", "replace"):
-                    stored = _CHANGED.get(change.get("path"), _nothing)(change.get("value")) or stored
+                path = change.get("path")
+                if change.get("op") in ("add", "replace") and path in _CHANGED:
+                    stored = _CHANGED[path](change.get("value")) or stored
     return stored
-
-
-def _nothing(value: object) -> None:
-    """Ignore other changes."""
 
 
 def _member(value: Any, name: str = STORE_KEY) -> Any:

@@ -161,9 +161,10 @@ class LazyGroup(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the help lines of the verbs, group by group."""
+        widest = max(map(len, VERBS))
         for title, group in GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl([(verb.ljust(_WIDEST), line) for verb, (_, line) in group.items()])
+                formatter.write_dl([(verb.ljust(widest), line) for verb, (_, line) in group.items()])
 
 
 def _verb_app(name: str) -> typer.Typer | None:
@@ -178,8 +179,6 @@ def _verb_app(name: str) -> typer.Typer | None:
         plugin: typer.Typer | None = load("verbs", name, typer.Typer)
     return plugin
 
-
-_WIDEST = max(map(len, VERBS))
 
 VERBOSITY = {"-q": "quiet", "--quiet": "quiet", "-v": "verbose", "--verbose": "verbose"}
 """Verbosity options, which every verb accepts."""

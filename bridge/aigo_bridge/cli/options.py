@@ -20,18 +20,13 @@ if TYPE_CHECKING:
 
 Options = TypeVar("Options")
 
-HELP_NAMES = {
-    "help_option_names": ["-h", "--help"],
-    # Help is as wide as the terminal, up to a readable maximum; without a terminal 80 columns.
-    "max_content_width": 120,
-}
-
 VERB: dict[str, Any] = {
     # Plain help: importing rich would take longer than reading the help.
     "rich_markup_mode": None,
     "add_completion": False,
     "pretty_exceptions_enable": False,
-    "context_settings": HELP_NAMES,
+    # Help is as wide as the terminal, up to a readable maximum; without a terminal 80 columns.
+    "context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 120},
 }
 
 
@@ -70,7 +65,14 @@ class VerbCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments, and keep them as the user typed them: paths change addresses."""
         ctx.meta[TYPED] = self.make_parser(ctx).parse_args(args=list(args))[0]
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            # The class is Click's in some releases of Typer, and Typer's in others.
+            if type(error).__name__ == "MissingParameter":
+                examples = [f"Example: {one}" for one in self.examples if f" {ctx.info_name} " in one]
+                vars(error)["message"] = "\n".join([vars(error)["param"].help or "", *examples[:1]])
+            raise
 
     def invoke(self, ctx: Any) -> Any:
         """Run the verb. Expected errors are shown as messages, with exit code 2."""

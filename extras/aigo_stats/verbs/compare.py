@@ -36,7 +36,7 @@ def compare(
         list[Path],
         typer.Argument(
             metavar="NEW…",
-            help="Result logs, folders or run files to compare. Results with the same name or "
+            help="Result logs, folders or run files to compare with BASE. Results with the same name or "
             "the same specification key are paired.",
         ),
     ],

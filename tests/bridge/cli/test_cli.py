@@ -51,6 +51,23 @@ def test_verbose_output_names_the_project_defaults(aigo: Run, tmp_path: Path) ->
     assert aigo("validate", TASKS / "gsm8k").err == ""
 
 
+@pytest.mark.parametrize(
+    ("words", "description"),
+    [
+        (["run"], "'TASK'. Task file"),
+        (["compare", "out"], "'NEW…'. Result logs, folders or run files to compare with BASE."),
+        (["lake", "list"], "'LAKE'. Lake folder or URL"),
+        (["parity"], "'TASK'. Task file"),
+    ],
+)
+def test_missing_argument_is_described_with_an_example(aigo: Run, words: list[str], description: str) -> None:
+    done = aigo(*words)
+
+    assert done.code == 2
+    assert f"Missing argument {description}" in done.err
+    assert f"\nExample: aigo-bridge {words[0]} " in done.err
+
+
 @pytest.mark.parametrize("columns", [60, 100, 200])
 def test_help_is_as_wide_as_the_terminal(columns: int) -> None:
     done = subprocess.run(
