@@ -20,10 +20,11 @@ const number = (text: string) => (isNumeric([text]) ? short(Number(text)) : text
 
 function columns(rows: Row[]): Column[] {
   const some = (get: Column["get"]) => rows.some((row) => get(row) !== undefined);
+  const repeated = rows.some((row) => row.t > 0);
   const all: Column[] = [
     { name: "id", title: "sample", get: (row) => row.id, numeric: isNumeric(rows.map((row) => row.id)), width: "minmax(6.5rem, .7fr)" },
     { name: "run", title: "run", get: (row) => row.r?.toString(), numeric: true, width: "4rem" },
-    { name: "trial", title: "trial", get: (row) => (rows.some((one) => one.t > 0) ? String(row.i) : undefined), numeric: true, width: "4rem" },
+    { name: "trial", title: "trial", get: (row) => (repeated ? String(row.i) : undefined), numeric: true, width: "4rem" },
     { name: "status", title: "status", get: rowStatus, numeric: false, width: "7rem" },
     { name: "stop_reason", title: "stop reason", get: (row) => row.z, numeric: false, width: "7rem" },
     { name: "question", title: "question", get: (row) => row.q, numeric: false, width: "minmax(9rem, 2fr)" },
