@@ -51,12 +51,13 @@ OUTSIDE = (
 )
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Lake with two logs, unrelated files next to it, and a log to import."""
-    imported(tmp_path / "lake", make_log(tmp_path / "logs" / "a.eval", run="a"))
-    imported(tmp_path / "lake", make_log(tmp_path / "logs" / "b.eval", run="b"))
-    make_log(tmp_path / "logs" / "new.eval", run="new")
+    folder = tmp_path_factory.mktemp("original")
+    imported(folder / "lake", make_log(folder / "logs" / "a.eval", run="a"))
+    imported(folder / "lake", make_log(folder / "logs" / "b.eval", run="b"))
+    make_log(folder / "logs" / "new.eval", run="new")
     scores = arrow_schema("scores")
     row = dict.fromkeys(scores.names) | {
         "text": SECRET,
@@ -64,9 +65,15 @@ def lake(tmp_path: Path) -> Path:
         "task": "sums",
         "model": "m/one",
     }
-    (tmp_path / "other" / "scores").mkdir(parents=True)
+    (folder / "other" / "scores").mkdir(parents=True)
     for place in ("keepme.parquet", "other/scores/a.parquet", "logs/keepme.parquet"):
-        pq.write_table(pa.Table.from_pylist([row], schema=scores), tmp_path / place)
+        pq.write_table(pa.Table.from_pylist([row], schema=scores), folder / place)
+    return folder
+
+
+@pytest.fixture
+def lake(original: Path, tmp_path: Path) -> Path:
+    shutil.copytree(original, tmp_path, dirs_exist_ok=True)
     return tmp_path / "lake"
 
 

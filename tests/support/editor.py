@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import attrs
@@ -26,11 +27,30 @@ class Editor:
 
     def __init__(self, client: LanguageClient, folder: Path):
         self.client = client
+        self.root = folder
+        """Folder that the editor has opened."""
         self.folder = folder
+        """Folder of the project whose files a test names."""
+        self._runner: asyncio.Runner | None = None
         self.server = lsp.ServerCapabilities()
         """What the server says that it can do."""
         self.versions: dict[str, int] = {}
         self.texts: dict[str, str] = {}
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run the steps of one test in a running editor."""
+        assert self._runner is not None
+        self._runner.run(work())
+
+    @contextmanager
+    def project(self) -> Iterator[Path]:
+        """Use a new folder in the root as the project, and close its files at the end."""
+        self.folder = Path(mkdtemp(dir=self.root))
+        try:
+            yield self.folder
+        finally:
+            for name in tuple(self.versions):
+                self.close(name)
 
     def uri(self, name: str) -> str:
         return str(uris.from_fs_path(str(self.folder / name)))
@@ -41,6 +61,11 @@ class Editor:
         self.versions[name], self.texts[name] = 1, text
         item = lsp.TextDocumentItem(self.uri(name), "yaml", 1, text)
         self.client.text_document_did_open(lsp.DidOpenTextDocumentParams(item))
+
+    def close(self, name: str) -> None:
+        del self.versions[name], self.texts[name]
+        closed = lsp.TextDocumentIdentifier(self.uri(name))
+        self.client.text_document_did_close(lsp.DidCloseTextDocumentParams(closed))
 
     async def type(self, name: str, text: str) -> None:
         """Change the text of an open file."""
@@ -155,6 +180,19 @@ async def editor(
     finally:
         await opened.ask(client.shutdown_session())
         await asyncio.wait_for(client.stop(), SECONDS)  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def running_editor(folder: Path, **settings: Any) -> Iterator[Editor]:
+    """An editor for several tests, each of which uses a project of its own."""
+    with asyncio.Runner() as runner:
+        connected = editor(folder, **settings)
+        opened = runner.run(connected.__aenter__())
+        opened._runner = runner
+        try:
+            yield opened
+        finally:
+            runner.run(connected.__aexit__(None, None, None))
 
 
 def in_editor(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
