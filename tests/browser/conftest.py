@@ -24,16 +24,20 @@ FLAGS = (
 )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run all browser tests in one process, because each process starts a browser."""
+    """Run all browser tests in one process, because each process starts a browser.
+
+    `tryfirst`: before modules become groups.
+    """
     for item in items:
         if item.path.parent == Path(__file__).parent:
             item.add_marker(pytest.mark.xdist_group("browser"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Start headless Chromium with a new profile folder. It is closed after each module, because engines cannot
+    """Start headless Chromium with a new profile folder. It is closed after these tests, because engines cannot
     run while its event loop runs in this process.
     """
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -31,7 +31,6 @@ def keys(monkeypatch: pytest.MonkeyPatch, endpoint: Endpoint, tmp_path: Path) ->
         # Inspect's trace files and buffers are below these.
         "XDG_DATA_HOME": str(tmp_path / "data"),
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
-        "INSPECT_DATA_DIR": str(tmp_path / "data"),
     }
     for name, value in environment.items():
         monkeypatch.setenv(name, value)

@@ -11,6 +11,7 @@ import shutil
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -196,19 +197,23 @@ def write_own(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Project with tasks that both engines have run."""
-    folder = write_own(tmp_path_factory.mktemp("own"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        for engine in ("inspect", "lighteval"):
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Return a function that returns a project with tasks that an engine has run."""
+
+    @cache
+    def project(engine: str) -> Path:
+        folder = write_own(tmp_path_factory.mktemp("own"))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
             for task in ("quiz", "data", "system"):
                 model = ["--model", "scripted/m.jsonl"] if task == "quiz" else []
                 done = CliRunner().invoke(
                     app, ["run", f"{task}.yaml", *model, "--engine", engine, "-o", engine]
                 )
                 assert done.exit_code == 0, done.output
-    return folder
+        return folder
+
+    return project
 
 
 @dataclass
@@ -278,9 +283,10 @@ HOW: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 
 @pytest.fixture(params=HOW)
-def hostile(request: pytest.FixtureRequest, ran: Path, tmp_path: Path) -> tuple[Path, Edit]:
-    """Project with all logs edited, and the edits."""
-    shutil.copytree(ran, tmp_path, dirs_exist_ok=True)
+def hostile(request: pytest.FixtureRequest, ran: Callable[[str], Path], tmp_path: Path) -> tuple[Path, Edit]:
+    """Project with all logs of the test's engine edited, and the edits. Tests name it before `watch`, which would see the run."""
+    engine = request.node.callspec.params.get("engine", "inspect")
+    shutil.copytree(ran(engine), tmp_path, dirs_exist_ok=True)
     (tmp_path / "traces").mkdir()
     edit = Edit(tmp_path / "traces")
     for path in logs_of(tmp_path):
@@ -367,7 +373,7 @@ READING_A_LOG: dict[str, Arguments] = {
 
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
 def test_reading_a_log_runs_nothing(
-    aigo: Run, watch: Watch, hostile: tuple[Path, Edit], engine: str, request: pytest.FixtureRequest
+    aigo: Run, hostile: tuple[Path, Edit], watch: Watch, engine: str, request: pytest.FixtureRequest
 ) -> None:
     folder, edit = hostile
     careful = request.node.callspec.params["hostile"] == "careful"
@@ -476,7 +482,7 @@ READING_A_RESULT: dict[str, Arguments] = {
 
 
 @pytest.mark.parametrize("hostile", ["careful"], indirect=True)
-def test_reading_a_result_runs_nothing(aigo: Run, watch: Watch, hostile: tuple[Path, Edit]) -> None:
+def test_reading_a_result_runs_nothing(aigo: Run, hostile: tuple[Path, Edit], watch: Watch) -> None:
     _, edit = hostile
     for task in ("quiz", "data", "system"):
         for commands in READING_A_RESULT.values():
@@ -516,7 +522,7 @@ RUNNING: dict[str, Arguments] = {
 @pytest.mark.parametrize("hostile", ["careful"], indirect=True)
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
 def test_running_your_task_next_to_a_foreign_log_runs_only_your_code(
-    aigo: Run, watch: Watch, hostile: tuple[Path, Edit], engine: str
+    aigo: Run, hostile: tuple[Path, Edit], watch: Watch, engine: str
 ) -> None:
     folder, edit = hostile
     own = log_of(folder, engine, "quiz")
@@ -535,7 +541,7 @@ def test_running_your_task_next_to_a_foreign_log_runs_only_your_code(
 @pytest.mark.parametrize("hostile", ["careless"], indirect=True)
 @pytest.mark.parametrize("engine", ["inspect", "lighteval"])
 def test_an_edited_plan_with_your_digest_is_not_resumed(
-    aigo: Run, watch: Watch, hostile: tuple[Path, Edit], engine: str
+    aigo: Run, hostile: tuple[Path, Edit], watch: Watch, engine: str
 ) -> None:
     _, edit = hostile
 
