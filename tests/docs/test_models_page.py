@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.commands import REPOSITORY, Run
 from tests.support.endpoint import Endpoint, completion
+
+from aigo_bridge.models.connections.entity import provider_key
 
 
 def answer(body: Any) -> tuple[int, dict[str, Any]]:
@@ -22,27 +27,44 @@ def answer(body: Any) -> tuple[int, dict[str, Any]]:
     return 200, {**head, **tools, "output": [message], "usage": {**usage, **details}}
 
 
-@pytest.mark.parametrize(
-    ("model", "path"),
-    [
-        ("openai-api/local/gpt-5", "/chat/completions"),
-        ("openai-api/local/my-model", "/chat/completions"),
-        ("openai/gpt-4.1-nano", "/chat/completions"),
-        ("openai/gpt-5-mini", "/responses"),
-        ("openai/o4-mini", "/responses"),
-        ("openai/my-model", "/responses"),
-        ("ollama/my-model", "/chat/completions"),
-    ],
-)
+CALLED = {
+    "openai-api/local/gpt-5": "/chat/completions",
+    "openai-api/local/my-model": "/chat/completions",
+    "openai/gpt-4.1-nano": "/chat/completions",
+    "openai/gpt-5-mini": "/responses",
+    "openai/o4-mini": "/responses",
+    "openai/own-model": "/responses",
+    "ollama/their-model": "/chat/completions",
+}
+"""Model string → path of the API."""
+
+
 def test_model_string_calls_the_documented_api(
-    aigo: Run, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, model: str, path: str
+    aigo: Run, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     endpoint.answer = answer
     for name in ("LOCAL", "OPENAI", "OLLAMA"):
         monkeypatch.setenv(f"{name}_BASE_URL", endpoint.url)
         monkeypatch.setenv(f"{name}_API_KEY", "none")
+    specifications = [
+        {"key": f"s{number}", "task_key": "capitals", "model_key": provider_key(model)}
+        for number, model in enumerate(CALLED)
+    ]
+    run = {
+        "models": [{"$provider": model} for model in CALLED],
+        "tasks": [{"$ref": "capitals/task.yaml"}],
+        "evaluation": {
+            "key": "e",
+            "display_name": "E",
+            "description": "",
+            "task_specifications": specifications,
+        },
+    }
+    shutil.copytree(REPOSITORY / "examples" / "capitals", tmp_path / "capitals")
+    (tmp_path / "run.yaml").write_text(json.dumps(run))
 
-    done = aigo("run", REPOSITORY / "examples" / "capitals", "--model", model, "--num-samples", 1)
+    done = aigo("run", "run.yaml", "--num-samples", 1)
 
     assert done.code == 0, done.err
-    assert set(endpoint.paths) == {f"/v1{path}"}
+    paths = set(zip((body["model"] for body in endpoint.requests), endpoint.paths, strict=True))
+    assert paths == {(model.rpartition("/")[2], f"/v1{path}") for model, path in CALLED.items()}

@@ -9,7 +9,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import pytest
 import yaml
 from tests.conformance.ledger import LEDGER
 from tests.docs.field_tables import TASK_FORMAT, Writer, marked, stale
@@ -238,15 +237,40 @@ def evidence(
     return found
 
 
-@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: solver["type"])
-def test_solver_examples_produce_an_answer(
-    aigo: Run, tmp_path: Path, result_of: Load, solver: dict[str, Any]
-) -> None:
-    others = {"guest": "And Peru?"} if "guest" in str(solver) else {}
+def test_solver_examples_produce_an_answer(aigo: Run, tmp_path: Path, result_of: Load) -> None:
+    """One run file runs the tasks of all examples."""
+    keys = [f"t{number}" for number in range(len(SOLVERS))]
+    for key, solver in zip(keys, SOLVERS, strict=True):
+        task = {
+            "key": key,
+            "display_name": "T",
+            "description": "",
+            "definition": {"dataset": {"key": "rows"}, "solver": solver, "scorers": []},
+        }
+        (tmp_path / f"{key}.yaml").write_text(yaml.safe_dump(task, sort_keys=False))
+    (tmp_path / "rows.jsonl").write_text(json.dumps(ROW) + "\n")
+    for name, reply in {"m": "Oslo", "guest": "And Peru?"}.items():
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"default": True, "reply": reply}) + "\n")
+    specifications = [{"key": key, "task_key": key, "model_key": "scripted$m-jsonl"} for key in keys]
+    run = {
+        "models": [{"$provider": "scripted/m.jsonl"}],
+        "tasks": [{"$ref": f"{key}.yaml"} for key in keys],
+        "evaluation": {
+            "key": "e",
+            "display_name": "E",
+            "description": "",
+            "task_specifications": specifications,
+        },
+    }
+    (tmp_path / "run.yaml").write_text(json.dumps(run))
 
-    found = evidence(aigo, tmp_path, result_of, {"solver": solver, "scorers": []}, others)
+    done = aigo("run", "run.yaml", "--model-map", "guest=scripted/guest.jsonl", "--out", "out")
 
-    assert all(trial["solver"] for sample in found["samples"] for trial in sample["trials"])
+    assert done.code == 0, done.err + done.out
+    for key in keys:
+        found = result_of(tmp_path / "out" / f"{key}.tasklog.json")["evidence"]
+        assert found["samples"]
+        assert all(trial["solver"] for sample in found["samples"] for trial in sample["trials"]), key
 
 
 EXAMPLE_VALUES = re.compile(

@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 
-LIMIT_BYTES = 1_500 * 1024 * 1024
-RENDERING_SECONDS = 0.15
+LIMIT_BYTES = 500 * 1024 * 1024
+RENDERING_WORK = 10_000_000
+"""A tenth of the limit of a run, as many templates reach it."""
+RENDERING_SECONDS = 0.05
 """Instead of the limit of a run: a dozen templates reach it."""
-LIMIT_SECONDS = 1.4
+LIMIT_SECONDS = 0.7
 
 REACHES_OUT = [
     "{{ sample.__class__ }}",
@@ -205,7 +207,8 @@ variables = {"sample": {"question": "q"}, "model": ChatCompletionInputMessage(ro
              "function": os.getcwdb, "body": {}, "date": datetime.date(2020, 1, 1),
              "hexadecimal": "f" * 4_000_000, "letters": "a-" * 500_000,
              "collisions": [(2**61 - 1) * number for number in range(60_000)]}
-budget.SECONDS = filters.SECONDS = float(sys.argv[2])
+budget.WORK, budget.SECONDS = int(sys.argv[2]), float(sys.argv[3])
+filters.SECONDS = budget.SECONDS
 for kind, source in json.load(sys.stdin):
     started = time.process_time()
     try:
@@ -224,7 +227,7 @@ for kind, source in json.load(sys.stdin):
 def outcomes() -> list[list[Any]]:
     bridge = Path(__file__).parents[2] / "bridge"
     ran = subprocess.run(
-        [sys.executable, "-c", RUNNER, str(LIMIT_BYTES), str(RENDERING_SECONDS)],
+        [sys.executable, "-c", RUNNER, *map(str, (LIMIT_BYTES, RENDERING_WORK, RENDERING_SECONDS))],
         input=json.dumps(CASES),
         env={"PYTHONPATH": str(bridge)},
         capture_output=True,

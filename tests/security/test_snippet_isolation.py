@@ -17,13 +17,14 @@ from aigo_bridge.snippets import Snippet, SnippetHost, SnippetLimits
 KEY = "sk-this-must-not-be-seen"
 
 
-@pytest.fixture
-def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[SnippetHost]:
-    """Worker of a runner with keys."""
-    for name in ("OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "MY_OWN_SECRET"):
-        monkeypatch.setenv(name, KEY)
+@pytest.fixture(scope="module")
+def host() -> Iterator[SnippetHost]:
+    """Worker of a runner with keys. One that a test ends is replaced."""
     host = SnippetHost(SnippetLimits(seconds=20, memory_bytes=1 << 30))
-    yield host
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "MY_OWN_SECRET"):
+            patch.setenv(name, KEY)
+        yield host
     host.close()
 
 
@@ -62,6 +63,7 @@ def test_modules_in_the_current_folder_are_not_imported(
     (tmp_path / "statistics_of_mine.py").write_text("x = 1")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    host.close()  # the next worker starts here
     with pytest.raises(SnippetError, match="No module named 'statistics_of_mine'"):
         call(host, "import statistics_of_mine\ndef f(): pass")
 
@@ -86,6 +88,7 @@ def test_open_files_of_the_runner_are_not_visible(host: SnippetHost, tmp_path: P
                 found.append([stat.S_IFMT(state.st_mode), state.st_dev, state.st_ino])
             return found
     """
+    host.close()  # the next worker starts with these files open
     try:
         open_there = call(host, source)
     finally:

@@ -13,13 +13,17 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import deltalake
 from deltalake.table import TableOptimizer
 from tests.support.lakes import imported
 
+from aigo_bridge import import_logs
+from aigo_bridge.importing.log_import import ImportOptions
 from aigo_scale.lake.commits import load_state
 from aigo_scale.lake.compacting import compact
 from aigo_scale.lake.files import LakeFiles
@@ -75,9 +79,18 @@ def _look(lake: Path) -> None:
     print(json.dumps(found), flush=True)
 
 
+def _load(logs: str) -> None:
+    """Load what each child would load, without the Delta library."""
+    for name in ("deltalake.fs", "pandas", "pyarrow.dataset"):
+        import_module(name)
+    with TemporaryDirectory() as folder:
+        import_logs(logs, folder, options=ImportOptions(jobs=1))
+
+
 def main(action: str, place: str, logs: str, first: str, stride: str) -> None:
     """Kill the work at every `stride`-th step from `first` until it finishes."""
     lake = Path(place)
+    _load(logs)
 
     def work() -> None:
         if action == "compact":

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
 from tests.support.commands import REPOSITORY, Run
+from typer.testing import CliRunner
 
 import aigo_bridge
+from aigo_bridge.cli import app
 
 pytestmark = pytest.mark.engine
 
@@ -31,16 +34,24 @@ CHANGES = {
 }
 
 
-@pytest.fixture(params=["inspect", "lighteval"])
+@pytest.fixture(scope="module", params=["inspect", "lighteval"])
 def engine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture(scope="module")
+def finished_run(engine: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp(engine)
+    shutil.copytree(REPOSITORY / "examples/capitals", folder / "capitals")
+    with chdir(folder):
+        assert CliRunner().invoke(app, [*RESUME[:4], "--engine", engine]).exit_code == 0
+    return folder
+
+
 @pytest.fixture
-def folder(aigo: Run, tmp_path: Path, engine: str) -> Path:
+def folder(aigo: Run, tmp_path: Path, finished_run: Path) -> Path:
     """Return the folder of a finished run."""
-    shutil.copytree(REPOSITORY / "examples/capitals", tmp_path / "capitals")
-    assert aigo(*RESUME[:4], "--engine", engine).code == 0
+    shutil.copytree(finished_run, tmp_path, dirs_exist_ok=True)
     return tmp_path / "capitals"
 
 

@@ -30,12 +30,25 @@ def shared() -> Iterator[SnippetHost]:
     host.close()
 
 
-@pytest.fixture
-def host() -> Iterator[SnippetHost]:
-    """Return a host for snippets that may end the worker."""
-    host = SnippetHost(SnippetLimits(seconds=20, memory_bytes=1 << 30))
+@pytest.fixture(scope="module")
+def used() -> Iterator[SnippetHost]:
+    host = SnippetHost()
     yield host
     host.close()
+
+
+@pytest.fixture
+def mortal(used: SnippetHost) -> SnippetHost:
+    """Return a host for snippets that may end a worker. Other tests use its workers, too."""
+    used.limits = SnippetLimits(seconds=20, memory_bytes=1 << 30)
+    return used
+
+
+@pytest.fixture
+def host(mortal: SnippetHost) -> SnippetHost:
+    """Return a host without a worker."""
+    mortal.close()
+    return mortal
 
 
 class Asked:
@@ -87,10 +100,10 @@ def test_more_calls_than_workers_can_wait_for_callbacks(
     monkeypatch.setattr("aigo_bridge.snippets.host.MOST_WORKERS", 2)
 
     async def main() -> list[Any]:
-        return await asyncio.gather(*[call(host, TWICE, number, ask=ask) for number in range(6)])
+        return await asyncio.gather(*[call(host, TWICE, number, ask=ask) for number in range(3)])
 
     ask = Asked(1)
-    assert asyncio.run(main()) == [4 * number for number in range(6)]
+    assert asyncio.run(main()) == [4 * number for number in range(3)]
     assert ask.most_at_once > 2
 
 
@@ -176,10 +189,10 @@ def test_engine_exception_of_a_callback_is_not_seen_by_the_snippet(shared: Snipp
     assert asyncio.run(call(shared, TWICE, 1)) == 4
 
 
-def test_waiting_for_a_callback_does_not_count_as_snippet_time(host: SnippetHost) -> None:
-    assert asyncio.run(call(host, TWICE, 1)) == 4
-    host.limits = SnippetLimits(seconds=0.8)
-    assert asyncio.run(call(host, TWICE, 1, ask=Asked(0.7))) == 4
+def test_waiting_for_a_callback_does_not_count_as_snippet_time(mortal: SnippetHost) -> None:
+    assert asyncio.run(call(mortal, TWICE, 1)) == 4
+    mortal.limits = SnippetLimits(seconds=0.8)
+    assert asyncio.run(call(mortal, TWICE, 1, ask=Asked(0.7))) == 4
 
 
 @pytest.mark.parametrize(
@@ -193,7 +206,7 @@ def test_waiting_for_a_callback_does_not_count_as_snippet_time(host: SnippetHost
     ],
     ids=["loop", "wait", "gather", "call_soon", "create_task"],
 )
-def test_only_the_endless_call_is_stopped(host: SnippetHost, body: str) -> None:
+def test_only_the_endless_call_is_stopped(mortal: SnippetHost, body: str) -> None:
     source = f"""
         def hang():
             while True: pass
@@ -204,11 +217,11 @@ def test_only_the_endless_call_is_stopped(host: SnippetHost, body: str) -> None:
     """
 
     async def main() -> list[Any]:
-        good = [outcome(host, TWICE, i, ask=Asked(0.3)) for i in range(5)]
-        return await asyncio.gather(outcome(host, source, 0), *good)
+        good = [outcome(mortal, TWICE, i, ask=Asked(0.3)) for i in range(5)]
+        return await asyncio.gather(outcome(mortal, source, 0), *good)
 
-    assert asyncio.run(call(host, TWICE, 1)) == 4
-    host.limits = SnippetLimits(seconds=1)
+    assert asyncio.run(call(mortal, TWICE, 1)) == 4
+    mortal.limits = SnippetLimits(seconds=1)
     start = time.monotonic()
     bad, *good = asyncio.run(main())
     assert bad == "solver.py: took longer than 1 s and was stopped"
@@ -232,7 +245,7 @@ def test_only_the_endless_call_is_stopped(host: SnippetHost, body: str) -> None:
     ],
     ids=["exit", "signal", "foreign line", "memory", "not JSON", "sys.exit", "SystemExit in a task"],
 )
-def test_crash_fails_only_its_call(host: SnippetHost, body: str, message: str) -> None:
+def test_crash_fails_only_its_call(mortal: SnippetHost, body: str, message: str) -> None:
     source = f"""
         async def f(model, value):
             await model.ask(value)
@@ -243,8 +256,8 @@ def test_crash_fails_only_its_call(host: SnippetHost, body: str, message: str) -
     ask = Asked(0.1)
 
     async def main() -> list[Any]:
-        good = [outcome(host, TWICE, i, ask=ask) for i in range(10)]
-        return await asyncio.gather(outcome(host, source, 1), *good)
+        good = [outcome(mortal, TWICE, i, ask=ask) for i in range(10)]
+        return await asyncio.gather(outcome(mortal, source, 1), *good)
 
     bad, *good = asyncio.run(main())
     assert bad.startswith("solver.py: ")
@@ -253,7 +266,7 @@ def test_crash_fails_only_its_call(host: SnippetHost, body: str, message: str) -
     assert sorted(ask.questions) == sorted([*range(10), *[2 * i for i in range(10)]])
 
 
-def test_killed_worker_fails_only_its_call_and_is_replaced(host: SnippetHost) -> None:
+def test_killed_worker_fails_only_its_call_and_is_replaced(mortal: SnippetHost) -> None:
     killed: list[int] = []
 
     async def kill(process: int) -> int:
@@ -262,12 +275,12 @@ def test_killed_worker_fails_only_its_call_and_is_replaced(host: SnippetHost) ->
         return process
 
     source = "import os\nasync def f(model): return await model.ask(os.getpid())"
-    assert "killed by SIGKILL" in asyncio.run(outcome(host, source, ask=kill))
-    assert asyncio.run(call(host, source)) != 2 * killed[0]
+    assert "killed by SIGKILL" in asyncio.run(outcome(mortal, source, ask=kill))
+    assert asyncio.run(call(mortal, source)) != 2 * killed[0]
     assert len(killed) == 1
 
 
-def test_forked_process_neither_reads_requests_nor_answers(host: SnippetHost) -> None:
+def test_forked_process_neither_reads_requests_nor_answers(mortal: SnippetHost) -> None:
     source = """
         import os
         async def f(model, value):
@@ -276,10 +289,10 @@ def test_forked_process_neither_reads_requests_nor_answers(host: SnippetHost) ->
     """
 
     async def main() -> list[Any]:
-        return await asyncio.gather(*[call(host, source, i, ask=Asked(0.01)) for i in range(4)])
+        return await asyncio.gather(*[call(mortal, source, i, ask=Asked(0.01)) for i in range(4)])
 
     assert asyncio.run(main()) == [2 * i for i in range(4)]
-    assert asyncio.run(call(host, TWICE, 5)) == 20
+    assert asyncio.run(call(mortal, TWICE, 5)) == 20
 
 
 def test_snippet_can_make_concurrent_calls_and_cancel_them(shared: SnippetHost) -> None:

@@ -38,12 +38,18 @@ def shared() -> Iterator[SnippetHost]:
     host.close()
 
 
-@pytest.fixture
-def host() -> Iterator[SnippetHost]:
-    """Return a host for snippets that may end the worker."""
-    host = SnippetHost(SnippetLimits(seconds=20, memory_bytes=1 << 30))
+@pytest.fixture(scope="module")
+def used() -> Iterator[SnippetHost]:
+    host = SnippetHost()
     yield host
     host.close()
+
+
+@pytest.fixture
+def host(used: SnippetHost) -> SnippetHost:
+    """Return a host for snippets that may end the worker. Other tests use its worker, too."""
+    used.limits = SnippetLimits(seconds=20, memory_bytes=1 << 30)
+    return used
 
 
 def impatient(host: SnippetHost) -> None:
@@ -378,6 +384,7 @@ def test_calls_work_with_many_open_files_in_the_runner(host: SnippetHost) -> Non
         pytest.fail("the machine must allow 2048 open files")
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2048), hard))
     descriptors = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    host.close()  # the next worker starts with these files open
     try:
         assert call(host, "def f(): return 1") == 1
     finally:

@@ -44,7 +44,7 @@ def logs(tmp_path: Path) -> Path:
 
 def test_killed_import_is_completed_by_the_next_import(logs: Path, tmp_path: Path) -> None:
     lake, whole = tmp_path / "lake", tmp_path / "whole"
-    found = crashes("import", lake, logs, stride=3)
+    found = crashes("import", lake, logs, stride=5)
     imported(whole, logs)
     assert len(found) > 5
     assert [one["problems"] for one in found] == [[]] * len(found)
