@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,9 @@ from typing import Any
 import orjson
 import pytest
 from tests.support.commands import Run
+from typer.testing import CliRunner
 
+from aigo_bridge.cli import app
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.results.records import numbers_from_json
 from aigo_inspect.logs.shapes import HEADER_KEY
@@ -48,25 +51,60 @@ definition:
 ENGINES = ["inspect", "lighteval"]
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    (tmp_path / "quiz.yaml").write_text(TASK)
+WITHOUT_RULES = TASK.split("  actions:", maxsplit=1)[0]
+
+
+def write_project(folder: Path, task: str = TASK) -> Path:
+    (folder / "quiz.yaml").write_text(task)
     rows = [
         {"q": "one", "zero": 1},
         {"q": "two", "zero": 1},
         {"q": "three", "zero": 1},
         {"q": "four", "zero": 0},
     ]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (tmp_path / "m.jsonl").write_text('{"default": true, "reply": "yes"}\n')
-    return tmp_path
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "m.jsonl").write_text('{"default": true, "reply": "yes"}\n')
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return write_project(tmp_path)
+
+
+def command(engine: str = "inspect", *more: str) -> list[str]:
+    return ["run", "quiz.yaml", "--model", "scripted/m.jsonl", "--engine", engine, *more]
+
+
+def native_log(folder: Path) -> Path:
+    (log,) = [*folder.glob("out/*.eval"), *folder.glob("out/results/*/*.json")]
+    return log
 
 
 def ran(aigo: Run, folder: Path, engine: str = "inspect", *more: str) -> Path:
     """Return the native log of a run."""
-    aigo("run", "quiz.yaml", "--model", "scripted/m.jsonl", "--engine", engine, *more)
-    (log,) = [*folder.glob("out/*.eval"), *folder.glob("out/results/*/*.json")]
-    return log
+    aigo(*command(engine, *more))
+    return native_log(folder)
+
+
+Finished = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """Copy a project with a finished run into a folder, and return its native log."""
+    projects: dict[tuple[str, str], Path] = {}
+
+    def copy(folder: Path, engine: str = "inspect", task: str = TASK) -> Path:
+        if (engine, task) not in projects:
+            original = projects[engine, task] = write_project(tmp_path_factory.mktemp(engine), task)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.chdir(original)
+                CliRunner().invoke(app, command(engine))
+        shutil.copytree(projects[engine, task], folder, dirs_exist_ok=True)
+        return native_log(folder)
+
+    return copy
 
 
 def imported(aigo: Run, log: Path, *more: str, code: int = 0) -> tuple[str, bytes]:
@@ -98,12 +136,12 @@ def rewrite(log: Path, change: Callable[[str, bytes], bytes | None]) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_metrics_of_the_run_are_read_from_the_log_alone(
-    aigo: Run, project: Path, result_of: Load, engine: str
+    aigo: Run, finished: Finished, tmp_path: Path, result_of: Load, engine: str
 ) -> None:
     """Including values that change at every call, errors and exclusions."""
-    log = ran(aigo, project, engine)
-    evidence = (project / "out/quiz.tasklog.json").read_bytes()
-    result_of(project / "out/quiz.tasklog.json")
+    log = finished(tmp_path, engine)
+    evidence = (tmp_path / "out/quiz.tasklog.json").read_bytes()
+    result_of(tmp_path / "out/quiz.tasklog.json")
 
     assert imported(aigo, log)[1] == evidence
     assert metrics(evidence)["own"]["n"] == 2
@@ -128,9 +166,10 @@ def without_numbers(name: str, data: bytes) -> bytes | None:
     return None if name.startswith("_aigo/") else data
 
 
-def test_metrics_that_are_not_stored_are_absent_with_the_reason(aigo: Run, project: Path) -> None:
-    (project / "quiz.yaml").write_text(TASK.split("  actions:", maxsplit=1)[0])
-    log = ran(aigo, project)
+def test_metrics_that_are_not_stored_are_absent_with_the_reason(
+    aigo: Run, finished: Finished, tmp_path: Path
+) -> None:
+    log = finished(tmp_path, task=WITHOUT_RULES)
     rewrite(log, without_numbers)
 
     said, evidence = imported(aigo, log)
@@ -141,8 +180,8 @@ def test_metrics_that_are_not_stored_are_absent_with_the_reason(aigo: Run, proje
     assert "not stored in the log" in " ".join(errors(evidence))
 
 
-def test_excluded_samples_are_in_no_stored_metric(aigo: Run, project: Path) -> None:
-    log = ran(aigo, project)
+def test_excluded_samples_are_in_no_stored_metric(aigo: Run, finished: Finished, tmp_path: Path) -> None:
+    log = finished(tmp_path)
     rewrite(log, without_numbers)
 
     said, evidence = imported(aigo, log)
@@ -160,10 +199,9 @@ def changed_score(name: str, data: bytes) -> bytes:
     return json.dumps(sample).encode()
 
 
-def test_stored_metrics_of_changed_scores_are_ignored(aigo: Run, project: Path) -> None:
+def test_stored_metrics_of_changed_scores_are_ignored(aigo: Run, finished: Finished, tmp_path: Path) -> None:
     """A score was edited later, for example with Inspect."""
-    (project / "quiz.yaml").write_text(TASK.split("  actions:", maxsplit=1)[0])
-    log = ran(aigo, project)
+    log = finished(tmp_path, task=WITHOUT_RULES)
     rewrite(log, changed_score)
 
     _, evidence = imported(aigo, log)
@@ -171,8 +209,8 @@ def test_stored_metrics_of_changed_scores_are_ignored(aigo: Run, project: Path) 
     assert metrics(evidence) == {"mean": {"accuracy": 0.0}}
 
 
-def test_stored_metrics_of_other_details_are_ignored(aigo: Run, project: Path) -> None:
-    log = ran(aigo, project, "lighteval")
+def test_stored_metrics_of_other_details_are_ignored(aigo: Run, finished: Finished, tmp_path: Path) -> None:
+    log = finished(tmp_path, "lighteval")
     results = json.loads(log.read_text())
     results["aigo_bridge"]["numbers"]["details"] = "0" * 64
     log.write_text(json.dumps(results))
@@ -181,10 +219,12 @@ def test_stored_metrics_of_other_details_are_ignored(aigo: Run, project: Path) -
 
 
 @pytest.mark.parametrize("named", ["/dev/zero", "pipe", "../../../elsewhere.parquet", "{absolute}", "link"])
-def test_details_are_only_read_from_files_of_the_run(aigo: Run, project: Path, named: str) -> None:
-    log = ran(aigo, project, "lighteval")
+def test_details_are_only_read_from_files_of_the_run(
+    aigo: Run, finished: Finished, tmp_path: Path, named: str
+) -> None:
+    log = finished(tmp_path, "lighteval")
     results = json.loads(log.read_text())
-    elsewhere = project / "elsewhere.parquet"
+    elsewhere = tmp_path / "elsewhere.parquet"
     elsewhere.write_bytes((log.parent / results["aigo_bridge"]["details"]).read_bytes())
     os.mkfifo(log.parent / "pipe")
     (log.parent / "link").symlink_to(elsewhere)
@@ -236,8 +276,10 @@ def test_damaged_stored_metrics_are_ignored(stored: Any) -> None:
         numbers_from_json(stored)
 
 
-def test_an_interruption_while_storing_leaves_a_readable_log(aigo: Run, project: Path) -> None:
-    log = ran(aigo, project)
+def test_an_interruption_while_storing_leaves_a_readable_log(
+    aigo: Run, finished: Finished, tmp_path: Path
+) -> None:
+    log = finished(tmp_path)
     whole = log.read_bytes()
     rest = whole[whole.index(b"_aigo/numbers.json") :]
 
@@ -299,13 +341,13 @@ def test_metrics_are_recomputed_with_your_own_task(aigo: Run, project: Path, eng
     ],
 )
 def test_log_of_another_plan_is_refused_with_the_difference(
-    aigo: Run, project: Path, old: str, new: str, difference: str
+    aigo: Run, finished: Finished, tmp_path: Path, old: str, new: str, difference: str
 ) -> None:
-    log = ran(aigo, project)
+    log = finished(tmp_path)
     text = TASK.replace(old, new).replace(
         "config.right", "config.wrong" if "wrong" in new else "config.right"
     )
-    (project / "quiz.yaml").write_text(text)
+    (tmp_path / "quiz.yaml").write_text(text)
 
     said, evidence = imported(aigo, log, "--recompute", "quiz.yaml", code=3)
 
@@ -315,16 +357,16 @@ def test_log_of_another_plan_is_refused_with_the_difference(
     assert evidence == b""
 
 
-def test_log_with_changed_rows_is_refused(aigo: Run, project: Path) -> None:
-    log = ran(aigo, project)
-    with (project / "rows.jsonl").open("a") as file:
+def test_log_with_changed_rows_is_refused(aigo: Run, finished: Finished, tmp_path: Path) -> None:
+    log = finished(tmp_path)
+    with (tmp_path / "rows.jsonl").open("a") as file:
         file.write('{"q": "five", "zero": 1}\n')
 
     assert "the rows: the task has" in imported(aigo, log, "--recompute", "quiz.yaml", code=3)[0]
 
 
-def test_a_wrong_plan_digest_is_always_reported(aigo: Run, project: Path) -> None:
-    log = ran(aigo, project)
+def test_a_wrong_plan_digest_is_always_reported(aigo: Run, finished: Finished, tmp_path: Path) -> None:
+    log = finished(tmp_path)
 
     with zipfile.ZipFile(log) as archive:
         digest = json.loads(archive.read("header.json"))["eval"]["metadata"][HEADER_KEY]["digest"]
@@ -338,8 +380,10 @@ def test_a_wrong_plan_digest_is_always_reported(aigo: Run, project: Path) -> Non
         assert found["errors"][0]["error_type"] == "DamagedLog"
 
 
-def test_scorers_that_differ_from_the_task_are_reported(aigo: Run, project: Path) -> None:
-    log = ran(aigo, project)
+def test_scorers_that_differ_from_the_task_are_reported(
+    aigo: Run, finished: Finished, tmp_path: Path
+) -> None:
+    log = finished(tmp_path)
 
     def other(name: str, data: bytes) -> bytes:
         if name != "header.json":
@@ -353,7 +397,7 @@ def test_scorers_that_differ_from_the_task_are_reported(aigo: Run, project: Path
     assert "its scorers do not match its task" in imported(aigo, log, code=3)[0]
 
 
-def test_run_file_specification_of_a_log_is_used(aigo: Run, project: Path) -> None:
+def test_run_file_specification_of_a_log_is_used(aigo: Run, project: Path, finished: Finished) -> None:
     (project / "run.yaml").write_text("""
 models: [{$provider: scripted/m.jsonl}]
 tasks: [{$ref: quiz.yaml}]
@@ -367,14 +411,8 @@ evaluation:
     (log,) = project.glob("out/*.eval")
 
     assert "recomputed with your own task" in imported(aigo, log, "--recompute", "run.yaml")[0]
-    other = imported(aigo, ran_alone(aigo, project), "--recompute", "run.yaml", code=3)[0]
+    other = imported(aigo, finished(project / "alone"), "--recompute", "run.yaml", code=3)[0]
     assert "pass the task file" in other
-
-
-def ran_alone(aigo: Run, project: Path) -> Path:
-    aigo("run", "quiz.yaml", "--model", "scripted/m.jsonl", "-o", "alone")
-    (log,) = project.glob("alone/*.eval")
-    return log
 
 
 def test_metrics_that_cannot_be_recomputed_are_reported(aigo: Run, project: Path) -> None:

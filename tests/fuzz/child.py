@@ -26,16 +26,16 @@ MEMORY = 6 * 1024**3
 
 
 def main() -> None:
-    """Fuzz with `child NAME SECONDS SEED WORK`, or try the stored inputs with `child NAME replay`."""
+    """Fuzz with `child NAME SECONDS SEED WORK`, or try the stored inputs of all targets with `child replay`."""
     warnings.simplefilter("ignore")
-    target = TARGETS[sys.argv[1]]
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    if sys.argv[2] == "replay":
-        _replay(target)
+    if sys.argv[1:] == ["replay"]:
+        for target in TARGETS.values():
+            _replay(target)
     else:
-        _fuzz(target, float(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]))
+        _fuzz(TARGETS[sys.argv[1]], float(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]))
 
 
 def _fuzz(target: Target, seconds: float, seed: int, work: Path) -> None:
@@ -96,12 +96,12 @@ def keep(target: Target, data: bytes, why: str) -> Path:
 
 def _replay(target: Target) -> None:
     for path in target.kept():
-        print(json.dumps({"begins": path.name}), flush=True)
+        print(json.dumps({"target": target.name, "begins": path.name}), flush=True)
         _, problem = trial(target, path.read_bytes())
         if problem is not None:
-            print(json.dumps({"problem": problem[1]}), flush=True)
+            print(json.dumps({"target": target.name, "problem": problem[1]}), flush=True)
     with contextlib.suppress(BrokenPipeError):
-        print(json.dumps({"end": True}), flush=True)
+        print(json.dumps({"target": target.name, "end": True}), flush=True)
 
 
 if __name__ == "__main__":

@@ -230,8 +230,8 @@ def load(names: Sequence[str]) -> None:
 
 
 def complete() -> None:
-    """What each command would make anew of what is loaded, and makes at its first use: validators of models, Inspect's list of models, and
-    the versions of packages."""
+    """What each command would make anew of what is loaded, and makes at its first use: validators of models, Inspect's list of models,
+    the versions of packages, and the installed engines."""
     if "pydantic" in sys.modules:
         waiting = [sys.modules["pydantic"].BaseModel]
         while waiting:
@@ -244,6 +244,8 @@ def complete() -> None:
         sys.modules["inspect_ai.model"].get_model_info("openai/gpt-4o")
     if "aigo_trust.provenance.environment" in sys.modules:
         sys.modules["aigo_trust.provenance.environment"].environment()
+    if "aigo_bridge.plugins" in sys.modules:
+        sys.modules["aigo_bridge.plugins"].entry_points("aigo_bridge.engines")
 
 
 def main() -> None:
