@@ -163,6 +163,36 @@ def test_signal_in_any_phase_has_its_exit_code_and_leaves_evidence(
         assert bool(logs) == bool(list(out.glob("*.tasklog.json")))
 
 
+AFTER_THE_LOG = """
+import os, signal, sys
+from aigo_bridge.cli import main
+from aigo_bridge.execution.checkpoint import Checkpoint
+remove = Checkpoint.remove
+def interrupted(self):
+    remove(self)
+    os.kill(os.getpid(), signal.SIGTERM)
+Checkpoint.remove = interrupted
+main()
+"""
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("engine", ["inspect", "lighteval"])
+def test_signal_after_the_log_is_written_leaves_evidence(
+    folder: Path, endpoint: Endpoint, engine: str, result_of: Load
+) -> None:
+    """Checkpoints are deleted between writing the log and reading it."""
+    endpoint.answer = lambda _: (200, completion("yes"))
+    words = ["run", "task.yaml", *MODEL, "--engine", engine, "--out", "out"]
+    done = subprocess.run(
+        [sys.executable, "-c", AFTER_THE_LOG, *words], cwd=folder, capture_output=True, text=True, timeout=180
+    )
+    assert done.returncode == 143, done.stderr
+    assert "Traceback" not in done.stderr
+    (result,) = (folder / "out").glob("*.tasklog.json")
+    assert result_of(result)["status"] == "success"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("delay", [0.3, 0.8, 1.5, 2.5])
 def test_signal_during_imports_has_its_exit_code(folder: Path, delay: float) -> None:

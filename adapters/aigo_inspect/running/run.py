@@ -57,7 +57,7 @@ from aigo_bridge.execution.permissions import SharedHosts
 from aigo_bridge.execution.progress import ATTEMPTS, ProgressCounter, Tolerance
 from aigo_bridge.plan.plan import PlanOrigin, TaskPlan
 from aigo_bridge.process import fewer_collections
-from aigo_bridge.process.signals import finishing
+from aigo_bridge.process.signals import finishing, interruptible
 from aigo_bridge.redaction.secrets import redact
 from aigo_bridge.results.internal_errors import explained
 from aigo_bridge.snippets import SnippetHost
@@ -140,23 +140,28 @@ def run(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError
     earlier_logs = set(settings.out.glob("*.eval"))
     logs: list[EvalLog] = []
     problem: str | None = None
+    results: list[LogRef | EngineError] = []
     try:
-        with fewer_collections(*COLLECTIONS):
-            logs = _eval(todo, settings) if todo else []
-    except (Exception, KeyboardInterrupt) as error:
-        if not set(settings.out.glob("*.eval")) - earlier_logs:
+        # A signal interrupts the evaluation only. Finished samples are then converted to evidence.
+        with finishing():
+            try:
+                with interruptible(), fewer_collections(*COLLECTIONS):
+                    logs = _eval(todo, settings) if todo else []
+            except (Exception, KeyboardInterrupt) as error:
+                if not set(settings.out.glob("*.eval")) - earlier_logs:
+                    raise
+                # Finished samples are already in logs, so the run has a result. The error is the reason for
+                # its end. An interruption is visible in the logs.
+                problem = explained(error) if isinstance(error, Exception) else None
+            finally:
+                _close_checkpoints(works, logs)
+            for path in set(settings.out.glob("*.eval")) - earlier_logs:
+                clean_log(path)
+            written = _written(logs, settings.out, earlier_logs)
+            results = [_contained_result(work.start, written, settings.out, problem) for work in works]
+    except KeyboardInterrupt:
+        if not results:
             raise
-        # Finished samples are already in logs, so the run has a result. The error is the reason for its end.
-        # An interruption is visible in the logs.
-        problem = explained(error) if isinstance(error, Exception) else None
-    finally:
-        _close_checkpoints(works, logs)
-    # Even after a signal, finished samples are converted to evidence.
-    with contextlib.suppress(KeyboardInterrupt), finishing():
-        for path in set(settings.out.glob("*.eval")) - earlier_logs:
-            clean_log(path)
-        written = _written(logs, settings.out, earlier_logs)
-        results = [_contained_result(work.start, written, settings.out, problem) for work in works]
     return results
 
 

@@ -34,7 +34,7 @@ from lighteval.tasks.registry import Registry
 from lighteval.tasks.requests import Doc, SamplingMethod
 
 from aigo_bridge.datasets.spill_files import SpillFile
-from aigo_bridge.process.signals import finishing
+from aigo_bridge.process.signals import finishing, interruptible
 from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.results.internal_errors import explained
 from aigo_lighteval.documents.translate import CARRIER, row_text
@@ -172,7 +172,7 @@ def run_pipeline(
     out: Path,
     block: Callable[[str | None], Mapping[str, Any]],
 ) -> Path:
-    """Run one aigo-bridge task through lighteval's pipeline.
+    """Run one aigo-bridge task through lighteval's pipeline, which a signal can interrupt.
 
     Args:
         config: the task.
@@ -190,7 +190,7 @@ def run_pipeline(
         tracker.general_config_logger.log_model_info(model_config=model.config)
         tracker.save()
     else:
-        with one_task_only(config, {SPLIT: rows}), quiet():
+        with interruptible(), one_task_only(config, {SPLIT: rows}), quiet():
             pipeline = Pipeline(
                 tasks=f"{config.name}|0",
                 model=model,
@@ -206,8 +206,9 @@ def run_pipeline(
             )
         with quiet():
             try:
-                pipeline.evaluate()
-                pipeline.save_and_push_results()
+                with interruptible():
+                    pipeline.evaluate()
+                    pipeline.save_and_push_results()
             except (Exception, KeyboardInterrupt) as error:
                 if not model.run.solved:
                     raise

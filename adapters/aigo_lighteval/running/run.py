@@ -31,6 +31,7 @@ from aigo_bridge.execution.program import compile_program
 from aigo_bridge.execution.progress import ProgressCounter
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.process import fewer_collections, steady_time
+from aigo_bridge.process.signals import finishing
 from aigo_bridge.redaction.secrets import learn_environment
 from aigo_bridge.results.assembling import (
     RunningTotals,
@@ -109,26 +110,49 @@ def run(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError
     make_folder(settings.out)
     progress = progress_of([work.start for work in todo], settings)
     results: list[LogRef | EngineError] = []
-    interrupted = False
-    with start_blocking_portal() as portal:
-        try:
-            for work in works:
-                if work.start.is_complete and work.start.earlier is not None:
-                    results.append(work.start.log_ref("lighteval", work.start.earlier))
-                elif interrupted:
-                    results.append(
-                        EngineError("the run was interrupted before this task started", code=Code.NEVER_BEGUN)
-                    )
-                else:
-                    log, interrupted = _log_of(work, settings, portal, progress)
-                    results.append(log)
-        finally:
-            for caller, _ in dict.fromkeys(shared for of_job in models for shared in of_job.all()):
-                with contextlib.suppress(
-                    Exception
-                ):  # an error while closing a connection does not change the results
-                    portal.call(caller.aclose)
+    try:
+        # A signal interrupts pipelines only, so that a log is always returned and converted to evidence.
+        with finishing(), start_blocking_portal() as portal:
+            try:
+                _run_all(works, settings, portal, progress, results)
+            finally:
+                for caller, _ in dict.fromkeys(shared for of_job in models for shared in of_job.all()):
+                    with contextlib.suppress(
+                        Exception
+                    ):  # an error while closing a connection does not change the results
+                        portal.call(caller.aclose)
+    except KeyboardInterrupt:
+        if len(results) < len(works):
+            raise
     return results
+
+
+def _run_all(
+    works: Sequence[_Work],
+    settings: RunSettings,
+    portal: BlockingPortal,
+    progress: ProgressCounter,
+    results: list[LogRef | EngineError],
+) -> None:
+    """Run plans one after the other and append their logs or errors to `results`.
+
+    Raises:
+        KeyboardInterrupt: a signal arrived before the first plan had a result.
+    """
+    never_begun = EngineError("the run was interrupted before this task started", code=Code.NEVER_BEGUN)
+    interrupted = False
+    for work in works:
+        log: LogRef | EngineError = never_begun
+        if work.start.is_complete and work.start.earlier is not None:
+            log = work.start.log_ref("lighteval", work.start.earlier)
+        elif not interrupted:
+            try:
+                log, interrupted = _log_of(work, settings, portal, progress)
+            except KeyboardInterrupt:
+                if not results:
+                    raise
+                interrupted = True
+        results.append(log)
 
 
 def _shared_caller(settings: RunSettings, name: str) -> SharedCaller:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 STOPPING = tuple(
     signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if name in signal.Signals.__members__
@@ -42,6 +43,25 @@ def stop_here() -> None:
         raise KeyboardInterrupt
 
 
+class _Deferral:
+    """Handler that keeps a signal for later. A second signal is handled immediately."""
+
+    def __init__(self, handler: Callable[[int, FrameType | None], Any]):
+        self.handler = handler
+        self._came: list[tuple[int, FrameType | None]] = []
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self._came.append((number, frame))
+        if len(self._came) > 1:
+            self.handler(number, frame)
+
+    def deliver(self) -> None:
+        """Handle the signal that came, if any."""
+        if self._came:
+            signal_and_frame, self._came = self._came[0], []
+            self.handler(*signal_and_frame)
+
+
 @contextmanager
 def finishing() -> Iterator[None]:
     """Defer a signal until the work of this block is done, so that evidence is written completely.
@@ -55,17 +75,29 @@ def finishing() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield
         return
-    came: list[tuple[int, FrameType | None]] = []
-
-    def wait(number: int, frame: FrameType | None) -> None:
-        came.append((number, frame))
-        if len(came) > 1:
-            handler(number, frame)
-
-    signal.signal(signal.SIGINT, wait)
+    deferral = _Deferral(handler)
+    signal.signal(signal.SIGINT, deferral)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
-    if came:
-        handler(*came[0])
+    deferral.deliver()
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Allow signals in a part of a block of `finishing`, also one that arrived before this part.
+
+    Raises:
+        KeyboardInterrupt: a signal arrived.
+    """
+    deferral = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not isinstance(deferral, _Deferral):
+        yield
+        return
+    signal.signal(signal.SIGINT, deferral.handler)
+    try:
+        deferral.deliver()
+        yield
+    finally:
+        signal.signal(signal.SIGINT, deferral)

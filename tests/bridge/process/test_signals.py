@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from aigo_bridge.process.signals import STOPPED_BY, finishing, stop_here
+from aigo_bridge.process.signals import STOPPED_BY, finishing, interruptible, stop_here
 
 
 def interrupted_work(done: list[str], *, times: int, error: Exception | None = None) -> None:
@@ -38,6 +38,19 @@ def test_second_interrupt_ends_the_block() -> None:
 def test_error_in_the_block_is_not_hidden_by_an_interrupt() -> None:
     with pytest.raises(ValueError, match="full"):
         interrupted_work([], times=1, error=ValueError("full"))
+
+
+def test_interrupt_is_allowed_in_a_part_of_the_block() -> None:
+    done: list[str] = []
+    with finishing():
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt), interruptible():
+            done.append("unreachable")
+        with pytest.raises(KeyboardInterrupt), interruptible():
+            signal.raise_signal(signal.SIGINT)
+        done.append("written")
+    assert done == ["written"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_signal_handlers_are_unchanged_in_other_threads() -> None:

@@ -20,8 +20,10 @@ from tests.support.commands import Run
 from tests.support.endpoint import Endpoint, completion
 from tests.support.jobs import run_job
 
-from aigo_bridge.engine.protocol import Progress
-from aigo_bridge.errors import EvidenceError, UsageError
+from aigo_bridge.codes import Code
+from aigo_bridge.engine.protocol import Job, LogRef, Progress, RunSettings
+from aigo_bridge.errors import EngineError, EvidenceError, UsageError
+from aigo_bridge.execution.checkpoint import Checkpoint
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.results.records import TrialRecord
 from aigo_lighteval.engine import LightevalEngine
@@ -450,3 +452,23 @@ def test_an_interrupted_run_keeps_its_samples_and_is_resumed(
         0: {"is_correct": 1.0},
         1: {"is_correct": 1.0},
     }
+
+
+def test_interrupt_between_two_tasks_keeps_the_first(
+    make_plan: MakePlan, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make_plan([{"q": "a", "a": "yes"}])
+    job = Job(made, model=script(ECHO))
+    remove = Checkpoint.remove
+
+    def interrupted(self: Checkpoint) -> None:
+        remove(self)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Checkpoint, "remove", interrupted)
+    engine = LightevalEngine()
+    first, second = engine.run([job, replace(job, plan=replace(made, num_trials=2))], RunSettings(tmp_path))
+    assert isinstance(first, LogRef)
+    assert engine.read(first.path).execution.status == "success"
+    assert isinstance(second, EngineError)
+    assert second.code == Code.NEVER_BEGUN
