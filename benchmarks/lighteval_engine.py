@@ -6,16 +6,18 @@ speed of converting rows to documents.
 Each variant runs in a new process with the same rows and the same scripted answers. CPU seconds cover the
 pipeline without imports and planning. `hand` is the minimum for lighteval: a model that answers in a loop and
 keeps the answers. `equal` keeps the same data as aigo-bridge for evidence: each call in its own task with
-limited concurrency, requests and answers with times, the row, and the score with the compared values. Compare
-ratios, because other users of the machine change the seconds. Memory is the peak
-of the process; the memory of a sample is the difference between the peaks of `--documents` and `--memory`
-samples. `--memory 100000` takes minutes.
+limited concurrency, requests and answers with times, the row, and the score with the compared values. `http`
+calls a local server: `hand` with a client of lighteval, and `ours` with aigo-bridge's client, as users run
+them. The server is another process and is not measured. Compare ratios, because other users of the machine
+change the seconds. Memory is the peak of the process; the memory of a sample is the difference between the
+peaks of `--documents` and `--memory` samples. `--memory 100000` takes minutes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import statistics
 import subprocess
@@ -60,7 +62,9 @@ def planned(folder: Path) -> Any:
     return plan(PlanOrigin(str(folder / "task.yaml")))
 
 
-def by_hand(folder: Path, *, save: bool, equal: bool) -> float:  # noqa: C901  # one task, as one writes it
+def by_hand(  # noqa: C901  # one task, as one writes it
+    folder: Path, *, save: bool, equal: bool, called: bool = False
+) -> float:
     """Run the task as an experienced lighteval user writes it: rows in memory, without built-in tasks and
     bootstrap.
     """
@@ -167,7 +171,7 @@ def by_hand(folder: Path, *, save: bool, equal: bool) -> float:  # noqa: C901  #
     ):
         pipeline = Pipeline(
             tasks="hand|0",
-            model=Model(),
+            model=lighteval_client(folder) if called else Model(),
             evaluation_tracker=EvaluationTracker(output_dir=str(folder / "hand"), save_details=True),
             pipeline_parameters=PipelineParameters(
                 launcher_type=ParallelismManager.NONE,
@@ -182,7 +186,40 @@ def by_hand(folder: Path, *, save: bool, equal: bool) -> float:  # noqa: C901  #
     return time.process_time() - started
 
 
-def ours(folder: Path, *, save: bool) -> float:
+ADDRESS = "LOCAL_BASE_URL"
+"""Variable with the address of the server, for its clients in new processes."""
+
+
+def lighteval_client(folder: Path) -> Any:
+    """Return lighteval's client for servers of Hugging Face, with its cache of answers."""
+    from lighteval.models.endpoints import inference_providers_model as module
+    from lighteval.models.model_input import GenerationParameters
+
+    os.environ["HF_TOKEN"] = "none"
+    config = module.InferenceProvidersModelConfig(
+        model_name=os.environ[ADDRESS],
+        provider="hf-inference",
+        generation_parameters=GenerationParameters(),
+        cache_dir=str(folder / "cache"),
+    )
+    # The client would download the tokenizer of the model. It only needs it for likelihoods.
+    with mock.patch.object(module, "AutoTokenizer", types.SimpleNamespace(from_pretrained=lambda _: None)):
+        return module.InferenceProvidersClient(config)
+
+
+def serve() -> None:
+    """Answer requests until standard input ends."""
+    sys.path.append(str(Path(__file__).resolve().parents[1]))
+    from tests.support.endpoint import Endpoint, completion
+
+    server = Endpoint()
+    server.answer = lambda _: (200, completion("42"))
+    server.start()
+    print(server.url, flush=True)
+    sys.stdin.read()
+
+
+def ours(folder: Path, *, save: bool, model: str | None = None) -> float:
     """Run `Engine.run`: the complete sample program in lighteval's pipeline."""
     from aigo_bridge.engine.protocol import Job, RunSettings
     from aigo_lighteval.engine import LightevalEngine
@@ -195,7 +232,7 @@ def ours(folder: Path, *, save: bool) -> float:
 
     made = planned(folder)
     settings = RunSettings(out=folder / "ours")
-    job = Job(made, model=f"scripted/{folder / 'model.jsonl'}")
+    job = Job(made, model=model or f"scripted/{folder / 'model.jsonl'}")
     with mock.patch.object(pipeline.Tracker, "save", pipeline.Tracker.save if save else save_nothing):
         started = time.process_time()
         engine.run([job], settings)
@@ -220,6 +257,8 @@ VARIANTS: dict[str, Callable[[Path], float]] = {
     "hand, saved": lambda folder: by_hand(folder, save=True, equal=False),
     "equal, saved": lambda folder: by_hand(folder, save=True, equal=True),
     "ours, saved": lambda folder: ours(folder, save=True),
+    "hand, http": lambda folder: by_hand(folder, save=True, equal=False, called=True),
+    "ours, http": lambda folder: ours(folder, save=True, model="openai-api/local/m"),
     "translation": translated,
 }
 
@@ -251,12 +290,21 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--child", nargs=2)
     given = parser.parse_args()
+    if given.child and given.child[0] == "serve":
+        serve()
+        return
     if given.child:
         spent = VARIANTS[given.child[0]](Path(given.child[1]))
         print(spent, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
         return
     found: dict[str, list[tuple[float, float]]] = {variant: [] for variant in VARIANTS}
-    with tempfile.TemporaryDirectory() as place:
+    command = [sys.executable, "-P", __file__, "--child", "serve", "."]
+    with (
+        tempfile.TemporaryDirectory() as place,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server,
+    ):
+        assert server.stdout is not None
+        os.environ |= {ADDRESS: server.stdout.readline().strip(), "LOCAL_API_KEY": "none"}
         few, many, most = (Path(place) / name for name in ("few", "many", "most"))
         for folder, rows in ((few, given.documents), (many, given.rows), (most, given.memory)):
             folder.mkdir()
@@ -265,6 +313,7 @@ def main() -> None:
             for variant, runs in found.items():
                 runs.append(measure(variant, many if variant == "translation" else few))
         peaks = {variant: measure(variant, most)[1] for variant in SAVED}
+        server.communicate()
     from ratios import record  # not for the measured processes, which are started without this folder
 
     least = {variant: min(runs)[0] for variant, runs in found.items()}
@@ -272,13 +321,13 @@ def main() -> None:
         if variant == "translation":
             print(f"{variant:14} {given.rows / least[variant]:10,.0f} rows/s")
             continue
-        saved = ", saved" if variant.endswith("saved") else ""
-        ratios = ", ".join(
-            f"{least[variant] / least[name + saved]:.1f} × {name}" for name in ("hand", "equal")
-        )
-        if variant.startswith("ours"):
-            record(f"{variant} compared with equal", least[variant] / least["equal" + saved])
-        print(f"{variant:14} {least[variant] / given.documents * 1e6:10.0f} µs/document   {ratios}")
+        _, comma, kind = variant.partition(", ")
+        floors = [name for name in ("hand", "equal") if name + comma + kind in least]
+        ratios = {name: least[variant] / least[name + comma + kind] for name in floors}
+        if variant.startswith("ours") and "equal" in ratios:
+            record(f"{variant} compared with equal", ratios["equal"])
+        shown = ", ".join(f"{ratio:.2f} × {name}" for name, ratio in ratios.items())
+        print(f"{variant:14} {least[variant] / given.documents * 1e6:10.0f} µs/document   {shown}")
     added = given.memory - given.documents
     of_sample = {}
     for variant, peak in peaks.items():

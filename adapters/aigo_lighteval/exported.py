@@ -231,9 +231,9 @@ class _Scores(SamplingMetric, SampleLevelComputation):  # type: ignore[misc]  # 
                 for place, number in enumerate(numbers):
                     for trial, solved in enumerate(json.loads(answered[number].aigo)):
                         run.solved.add((place, trial), solved)
+                run.score_all()
             else:
-                run.solve_all()
-            run.score_all()
+                run.run_all()
             if run.interrupted:
                 raise KeyboardInterrupt
             self.metrics = metrics_of_run(run)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import marshal
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, TypeVar
+from typing import Any, BinaryIO
 
 import zstandard
 
@@ -27,7 +25,6 @@ from aigo_bridge.errors import EvidenceError
 from aigo_bridge.execution import jobs
 from aigo_bridge.execution.codec import (
     Json,
-    dump_result,
     dump_solution,
     exchanges,
     first_trace,
@@ -43,7 +40,7 @@ from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.records import StoredNumbers, TrialRecord, numbers_from_json
 from aigo_bridge.scoring.scorer import Score
-from aigo_lighteval.models.models import CallLog, call_events, direct_ios
+from aigo_lighteval.models.models import CallLog, call_events, direct_ios, tokens_used
 from aigo_lighteval.versions import require_parquet
 
 BLOCK = "aigo_bridge"
@@ -53,80 +50,18 @@ FORMAT = 1
 """Format version of the block and of the JSON texts in the details."""
 
 
-@dataclass(frozen=True, slots=True)
-class SolvedTrial:
-    """Solver outcome of one trial. It is converted to JSON when it is saved."""
+def solved_json(result: Solution | SampleFailure, record: CallLog, *, postprocessed: bool) -> Json:
+    """Return the solver outcome of a trial as stored in the details.
 
-    result: Solution | SampleFailure
-    record: CallLog
-    postprocessed: bool
-    """Whether the plan has a post-processor. If so, its rows are kept."""
-
-    def to_json(self) -> Json:
-        """Return the outcome as stored in the details."""
-        try:
-            fields = dump_solution(self.result, _dump, postprocessed=self.postprocessed)
-        except (ValueError, RecursionError) as error:
-            # Task code can return output that is nested too deeply to be written. Only that sample fails.
-            message = f"the output cannot be written as JSON: {error}"
-            fields = {"failure": SampleFailure("solver", "InvalidSolverOutput", message).to_json()}
-        return {**fields, "record": self.record.to_json()}
-
-
-ScoredRow = tuple[str | None, Score | SampleFailure, CallLog | None]
-"""Row id from a post-processor (`None`: the sample itself), the scorer's result, and its calls, if any."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredTrial:
-    """Scorer outcomes of one trial, by scorer key."""
-
-    results: Mapping[str, Sequence[ScoredRow]]
-
-    def to_json(self) -> Json:
-        """Return the outcomes as stored in the details."""
-        return {
-            key: [
-                [row_id, dump_result(result), None if record is None else record.to_json()]
-                for row_id, result, record in rows
-            ]
-            for key, rows in self.results.items()
-        }
-
-
-def as_json(trial: SolvedTrial | ScoredTrial | Json) -> Json:
-    """Return a trial as stored in the details. Trials of an earlier run already have that form."""
-    return trial if isinstance(trial, dict) else trial.to_json()
-
-
-def is_plain(solved: SolvedTrial | Json) -> bool:
-    """Return whether a trial was solved and its sample is scored directly, without a post-processor."""
-    if isinstance(solved, SolvedTrial):
-        return isinstance(solved.result, Solution) and not solved.postprocessed
-    return "failure" not in solved and "rows" not in solved
-
-
-def results_of(
-    scored: ScoredTrial | Json, key: str
-) -> Iterable[tuple[str | None, Score | SampleFailure, Json | None]]:
-    """Yield one scorer's results in one trial: row id, result and calls."""
-    if isinstance(scored, ScoredTrial):
-        for row_id, result, record in scored.results.get(key, ()):
-            yield row_id, result, None if record is None else record.to_json()
-    else:
-        for row_id, stored, calls in scored.get(key, ()):
-            yield row_id, load_result(stored), calls
-
-
-def calls_of_solver(solved: SolvedTrial | Json) -> CallLog | Json | None:
-    """Return the solver's calls in one trial; `None` without a solver."""
-    return solved.record if isinstance(solved, SolvedTrial) else solved.get("record")
-
-
-def calls_of_scorers(scored: ScoredTrial | Json) -> list[CallLog | Json]:
-    """Return the calls of all scorers in one trial."""
-    results = scored.results if isinstance(scored, ScoredTrial) else scored
-    return [record for rows in results.values() for _, _, record in rows if record is not None]
+    With `postprocessed`, the rows of the plan's post-processor are stored.
+    """
+    try:
+        fields = dump_solution(result, _dump, postprocessed=postprocessed)
+    except (ValueError, RecursionError) as error:
+        # Task code can return output that is nested too deeply to be written. Only that sample fails.
+        message = f"the output cannot be written as JSON: {error}"
+        fields = {"failure": SampleFailure("solver", "InvalidSolverOutput", message).to_json()}
+    return {**fields, "record": record.to_json()}
 
 
 def _dump(output: SolverOutput) -> Json:
@@ -135,54 +70,72 @@ def _dump(output: SolverOutput) -> Json:
     return dumped
 
 
+def calls_of_solver(solved: Json) -> list[Json]:
+    """Return the recording of the solver's calls in one trial; empty without a solver."""
+    return [solved["record"]] if "record" in solved else []
+
+
+def calls_of_scorers(scored: Json) -> list[Json]:
+    """Return the recordings of the calls of all scorers in one trial."""
+    return [record for rows in scored.values() for _, _, record in rows if record is not None]
+
+
 Trial = tuple[int, int]
 """Sample number and trial number."""
 
-MOST_OBJECTS = 2000
-"""Maximum number of trials whose outcomes are kept in memory."""
-
-Kept = TypeVar("Kept", SolvedTrial, ScoredTrial)
+json_text = json.JSONEncoder(default=str).encode
+"""Function that returns the JSON text for the details. It is ASCII because Arrow rejects lone surrogates."""
 
 
-class TrialStore(Mapping[Trial, Kept | Json], Generic[Kept]):
-    """Outcomes by trial. Most outcomes of a large run are in a temporary file."""
+def sum_of(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
+    """Return the sum of input and output tokens; `None` if some are unknown."""
+    return None if one is None or other is None else (one[0] + other[0], one[1] + other[1])
 
-    def __init__(self) -> None:
-        self._outcomes: dict[Trial, Kept | Json | int] = {}
-        """Outcomes, or their numbers in the file."""
+
+class TrialStore:
+    """JSON texts of outcomes by trial, in a temporary file."""
+
+    def __init__(self, calls: Callable[[Json], list[Json]]) -> None:
+        self._calls = calls
+        self._contents: dict[Trial, int | bytes] = {}
+        """Numbers of outcomes in the file, or outcomes if the disk is full."""
         self._file = SpillFile()
         self._compressor = zstandard.ZstdCompressor(level=1)
         self._decompressor = zstandard.ZstdDecompressor()
+        self.usage: dict[str, tuple[int, int] | None] = {}
+        """Model → input and output tokens of all calls; `None` after a call of unknown tokens."""
 
-    def add(self, trial: Trial, outcome: Kept | Json) -> None:
-        """Add the outcome of a trial.
+    def add(self, trial: Trial, outcome: Json, facts: Any = None) -> None:
+        """Add the outcome of a trial, and facts about it as plain data."""
+        content = self._compressor.compress(marshal.dumps((json_text(outcome), facts)))
+        try:
+            self._file.append(content)
+            self._contents[trial] = len(self._file) - 1
+        except OSError:
+            self._contents[trial] = content
+        for record in self._calls(outcome):
+            for model, tokens in tokens_used(record):
+                self.usage[model] = sum_of(self.usage.get(model, (0, 0)), tokens)
 
-        If the run is large, it is written to the file, unless it contains values that are not JSON or the
-        disk is full.
-        """
-        self._outcomes[trial] = outcome
-        if len(self._outcomes) <= MOST_OBJECTS:
-            return
-        with contextlib.suppress(OSError, ValueError):
-            self._file.append(self._compressor.compress(marshal.dumps(as_json(outcome))))
-            self._outcomes[trial] = len(self._file) - 1
+    def get(self, trial: Trial) -> tuple[str, Any]:
+        """Return the outcome of a trial as JSON text, and the facts; `null` without an outcome."""
+        content = self._contents.get(trial)
+        if content is None:
+            return "null", None
+        if isinstance(content, int):
+            (content,) = self._file.read(content, content + 1)
+        stored: tuple[str, Any] = marshal.loads(self._decompressor.decompress(content))  # noqa: S302  # written by this process
+        return stored
 
-    def __getitem__(self, trial: Trial) -> Kept | Json:
-        outcome = self._outcomes[trial]
-        if not isinstance(outcome, int):
-            return outcome
-        (compressed,) = self._file.read(outcome, outcome + 1)
-        content: Json = marshal.loads(self._decompressor.decompress(compressed))  # noqa: S302  # written by this process
-        return content
+    def outcome(self, trial: Trial) -> Any:
+        """Return the outcome of a trial; `None` without an outcome."""
+        return json.loads(self.get(trial)[0])
 
-    def __contains__(self, trial: object) -> bool:
-        return trial in self._outcomes
-
-    def __iter__(self) -> Iterator[Trial]:
-        return iter(self._outcomes)
+    def __contains__(self, trial: Trial) -> bool:
+        return trial in self._contents
 
     def __len__(self) -> int:
-        return len(self._outcomes)
+        return len(self._contents)
 
 
 def open_details(path: Path, block: Mapping[str, Any]) -> BinaryIO:
@@ -359,7 +312,7 @@ def stored_trials(
 
 
 def trial_records(
-    sample: Sample, index: int, solved: Json, scored: ScoredTrial | Json, outline: TaskOutline
+    sample: Sample, index: int, solved: Json, scored: Json, outline: TaskOutline
 ) -> list[TrialRecord]:
     """Return the records of a trial: one, or one for each row of its post-processor.
 
@@ -367,12 +320,12 @@ def trial_records(
         sample: the sample that was run.
         index: trial number.
         solved: solver outcome.
-        scored: scorer outcomes, either as stored in the details or as objects.
+        scored: scorer outcomes.
         outline: outline of the plan.
     """
     result = load_solution(solved, sample)
     if result is not None:
-        events = _events(solved, as_json(scored))
+        events = _events(solved, scored)
         ios = exchanges(direct_ios(solved["record"]) if "record" in solved else ())
         if isinstance(result, SampleFailure):
             trace = Trace.model_validate({"items": _asked(solved), "events": events})
@@ -382,9 +335,9 @@ def trial_records(
         _add_run(result.rows[0].output if has_rows else result.output, events, ios)
 
     def results(key: str, row_id: str | None) -> Iterator[tuple[Score | SampleFailure, list[Json]]]:
-        for scored_row, outcome, record in results_of(scored, key):
+        for scored_row, stored, record in scored.get(key, ()):
             if scored_row == row_id:
-                yield outcome, direct_ios(record) if record else []
+                yield load_result(stored), direct_ios(record) if record else []
 
     return solved_records(sample, index, result, outline, results, has_rows="rows" in solved)
 
@@ -417,8 +370,13 @@ def _events(solved: Json, scored: Json) -> list[Json]:
 # Earlier runs in a folder and their finished trials, for `execution.jobs`
 
 
-Finished = tuple[TrialStore[SolvedTrial], TrialStore[ScoredTrial]]
+Finished = tuple[TrialStore, TrialStore]
 """Solver and scorer outcomes."""
+
+
+def no_outcomes() -> Finished:
+    """Return empty stores for solver and scorer outcomes."""
+    return TrialStore(calls_of_solver), TrialStore(calls_of_scorers)
 
 
 def earlier_runs(out: Path) -> list[EarlierRun]:
@@ -449,8 +407,7 @@ def _count_finished(run: EarlierRun, plan: TaskPlan) -> int:
 def _finished(run: EarlierRun, plan: TaskPlan) -> tuple[Finished, int]:
     """Return the solver and scorer outcomes of all trials that finished without a failure."""
     numbers = {str(sample.id): number for number, sample in enumerate(plan.samples)}
-    solver_outcomes: TrialStore[SolvedTrial] = TrialStore()
-    scorer_outcomes: TrialStore[ScoredTrial] = TrialStore()
+    solver_outcomes, scorer_outcomes = no_outcomes()
     for sample_id, _, solved, scored in stored_trials(run.path, block_of(run.path)):
         for trial, (output, results) in enumerate(zip(solved, scored, strict=True)):
             if output is None or results is None or "failure" in output or _has_failed(results):

@@ -59,16 +59,14 @@ from aigo_lighteval.models.models import (
     CallLog,
     HostedModel,
     TaskModels,
-    tokens_used,
 )
 from aigo_lighteval.running.evidence import (
-    ScoredRow,
-    ScoredTrial,
-    SolvedTrial,
     Trial,
     TrialStore,
-    as_json,
+    calls_of_scorers,
     calls_of_solver,
+    json_text,
+    solved_json,
 )
 
 
@@ -178,9 +176,10 @@ class PlanRun:
     replay: Replay | None = None
     likelihoods: LikelihoodSolver | None = None
     """Solver that asks for likelihoods; `None` if no scorer compares likelihoods."""
-    solved: TrialStore[SolvedTrial] = field(default_factory=TrialStore)
-    """Solver outcomes by trial, including those that are reused from an earlier run."""
-    scored: TrialStore[ScoredTrial] = field(default_factory=TrialStore)
+    solved: TrialStore = field(default_factory=lambda: TrialStore(calls_of_solver))
+    """Solver outcomes by trial, including those that are reused from an earlier run. The facts are the parts
+    of a response."""
+    scored: TrialStore = field(default_factory=lambda: TrialStore(calls_of_scorers))
     interrupted: bool = False
     stopped: str | None = None
     """Reason for starting no further trials, such as too many failed samples; `None` if all trials were
@@ -188,34 +187,27 @@ class PlanRun:
     fault: str | None = None
     """Reason why lighteval failed; `None` if it finished or was interrupted."""
 
-    # Solving
+    def run_all(self) -> None:
+        """Solve and score every trial of every sample. If interrupted, set `interrupted` and return early."""
+        self._run_all(self._run, self.scored)
 
     def solve_all(self) -> None:
-        """Solve every trial of every sample. If interrupted, set `interrupted` and return early."""
+        """Solve every trial of every sample, as `run_all`."""
         self._run_all(self._solve, self.solved)
 
     def score_all(self) -> None:
         """Score all solved trials."""
-        if not self.interrupted:
-            # After an early stop, score the trials that are already solved, so that they need not be solved
-            # again.
-            self._run_all(self._score, self.scored, stops=self.stopped is None)
+        self._run_all(self._score_solved, self.scored)
 
-    def _run_all(
-        self,
-        work: Callable[[Trial], Awaitable[None]],
-        done: Mapping[Trial, object],
-        *,
-        stops: bool = True,
-    ) -> None:
+    def _run_all(self, work: Callable[[Trial], Awaitable[object]], done: TrialStore) -> None:
         trials = [
             (number, trial)
             for number in range(len(self.plan.samples))
             for trial in range(self.plan.num_trials)
-            if (number, trial) not in done and (done is self.solved or (number, trial) in self.solved)
+            if (number, trial) not in done
         ]
         ended = threading.Event()
-        future = self.portal.start_task_soon(self._work_off, iter(trials), work, ended, stops)
+        future = self.portal.start_task_soon(self._work_off, iter(trials), work, ended)
         try:
             future.result()
         except (KeyboardInterrupt, CancelledError):
@@ -227,9 +219,8 @@ class PlanRun:
     async def _work_off(
         self,
         trials: Iterable[Trial],
-        work: Callable[[Trial], Awaitable[None]],
+        work: Callable[[Trial], Awaitable[object]],
         ended: threading.Event,
-        stops: bool,
     ) -> None:
         remaining = iter(trials)
         tolerance = self.progress.tolerance
@@ -238,7 +229,7 @@ class PlanRun:
 
         async def worker() -> None:
             for trial in remaining:
-                if stops and tolerance.is_spent:
+                if tolerance.is_spent:
                     self.stopped = tolerance.reason
                     break
                 await work(trial)
@@ -250,20 +241,27 @@ class PlanRun:
         finally:
             ended.set()
 
-    async def _solve(self, trial: Trial) -> None:
+    async def _run(self, trial: Trial) -> None:
+        """Solve and score one trial."""
+        await checkpoint()  # some models never wait, and a run can only be interrupted at an await
+        await self._score(trial, *await self._solve(trial))
+
+    async def _solve(self, trial: Trial) -> tuple[Solution | SampleFailure | None, int]:
+        """Solve one trial and return the result, `None` without a solver, and the number of tokens."""
         sample = self.plan.samples[trial[0]]
         program = self.program
         if program is None or program.solver is None:
             self.solved.add(trial, {})
-            return
+            return None, 0
         asker = self.progress.asker(sample.id, trial[1], "solver")
         recording = CallLog(program.plan.benchmark.solver.type, "solver", self.token_limit)  # type: ignore[union-attr]  # it has a solver
         with recording as record, asking(asker):
             result = await within(self.time_limit, "solver", self._solution(program, sample, trial[1]))
-        self.solved.add(trial, SolvedTrial(result, record, program.postprocessor is not None))
-        if isinstance(result, SampleFailure) or not program.scorers:
-            failure = result if isinstance(result, SampleFailure) else None
-            self.progress.finished(sample.id, trial[1], failure, Spent(tokens=record.tokens))
+        stored = solved_json(result, record, postprocessed=program.postprocessor is not None)
+        if "failure" in stored:
+            result = SampleFailure.from_json(stored["failure"])
+        self.solved.add(trial, stored, _response_parts(stored, result))
+        return result, record.tokens
 
     async def _solution(self, program: SampleProgram, sample: Sample, trial: int) -> Solution | SampleFailure:
         SAMPLE_ROW.set(sample.data)
@@ -277,15 +275,16 @@ class PlanRun:
             return await contained(self.likelihoods.solve(program, sample, model, self.models), "solver")
         return await program.solve(sample, model, self.models)
 
-    # Scoring
+    async def _score_solved(self, trial: Trial) -> None:
+        await checkpoint()
+        await self._score(trial, self.solution(trial), 0)
 
-    async def _score(self, trial: Trial) -> None:
-        await checkpoint()  # most scorers never wait, and a run can only be interrupted at an await
+    async def _score(self, trial: Trial, solution: Solution | SampleFailure | None, tokens: int) -> None:
         sample = self.plan.samples[trial[0]]
-        solved = self.solved[trial]
-        solution = self._solution_in(solved, trial)
+        spent = Spent(tokens=tokens)
         if isinstance(solution, SampleFailure):
             self.scored.add(trial, {})
+            self.progress.finished(sample.id, trial[1], solution, spent)
             return
         SAMPLE_ROW.set(sample.data)
         if self.program is None:
@@ -295,9 +294,8 @@ class PlanRun:
             return
         rows = (ScorerRow(sample, None),) if solution is None else solution.rows
         named = self.program.postprocessor is not None and solution is not None
-        scores: dict[str, list[ScoredRow]] = {}
+        scores: dict[str, list[list[Any]]] = {}
         failure: SampleFailure | None = None
-        spent = Spent(tokens=_tokens(solved))
         for scorer in self.program.scorers:
             results = scores[scorer.key] = []
             for row in rows:
@@ -310,68 +308,57 @@ class PlanRun:
                 spent.tokens = (spent.tokens or 0) + record.tokens
                 failure = failure or (outcome if isinstance(outcome, SampleFailure) else None)
                 row_id = str(row.sample.id) if named else None
-                results.append((row_id, outcome, record if record.calls else None))
-        self.scored.add(trial, ScoredTrial(scores))
-        if self.program.scorers:
-            self.progress.finished(sample.id, trial[1], failure, spent)
+                results.append([row_id, dump_result(outcome), record.to_json() if record.calls else None])
+        self.scored.add(trial, scores)
+        self.progress.finished(sample.id, trial[1], failure, spent)
 
     def solution(self, trial: Trial) -> Solution | SampleFailure | None:
         """Return the solver's result of a trial; `None` without a solver."""
-        return self._solution_in(self.solved[trial], trial)
-
-    def _solution_in(self, solved: SolvedTrial | Json, trial: Trial) -> Solution | SampleFailure | None:
-        if isinstance(solved, SolvedTrial):
-            return solved.result
-        return load_solution(solved, self.plan.samples[trial[0]])
+        return load_solution(self.solved.outcome(trial), self.plan.samples[trial[0]])
 
     # Results in lighteval's own form
 
     def response(self, number: int) -> ModelResponse:
         """Return the response to one document, with the answers of all trials."""
-        texts: list[str] = []
-        logprobs: list[float] = []
-        alone: list[float] = []
-        outputs: list[Json | None] = []
-        messages: list[dict[str, str]] = []
+        responses: list[_ResponseParts] = []
+        outcomes: list[str] = []
         for trial in range(self.plan.num_trials):
-            stored = self.solved.get((number, trial))
-            solved = None if stored is None else as_json(stored)
-            outputs.append(solved)
-            record = None if solved is None else solved.get("record")
-            if not messages and record and record["calls"]:
-                messages = [_shown(item) for item in record["calls"][0]["input"]]
-            solution = None if stored is None else self._solution_in(stored, (number, trial))
-            texts.append(_answer(solution))
-            if trial == 0:
-                logprobs = stored_likelihoods(solution)
-                alone = stored_likelihoods(solution, UNCONDITIONED_KEY)
+            text, parts = self.solved.get((number, trial))
+            if parts is None:
+                stored = json.loads(text) or {}
+                parts = _response_parts(stored, load_solution(stored, self.plan.samples[number]))
+            responses.append(parts)
+            outcomes.append(text)
+        _, _, logprobs, alone = responses[0]
         return AigoResponse(
-            input=messages,
-            text=texts,
+            input=next((messages for messages, *_ in responses if messages), []),
+            text=[answer for _, answer, *_ in responses],
             logprobs=logprobs,
             unconditioned_logprobs=alone or None,
-            aigo=_text(outputs),
+            aigo=f"[{', '.join(outcomes)}]",
         )
-
-    def left_by_solver(self, number: int) -> str:
-        """Return the solver outcomes of one document for all trials, as JSON text."""
-        outputs = [self.solved.get((number, trial)) for trial in range(self.plan.num_trials)]
-        return _text([None if solved is None else as_json(solved) for solved in outputs])
 
     def metric_value(self, number: int) -> str:
         """Return the scores of one document for all trials, as JSON text."""
-        scores = [self.scored.get((number, trial)) for trial in range(self.plan.num_trials)]
-        return _text([None if scored is None else as_json(scored) for scored in scores])
+        return self.texts(self.scored, number)
+
+    def texts(self, store: TrialStore, number: int) -> str:
+        """Return the outcomes of one document for all trials, as JSON text."""
+        return f"[{', '.join(store.get((number, trial))[0] for trial in range(self.plan.num_trials))}]"
 
 
-_text = json.JSONEncoder(default=str).encode
+_ResponseParts = tuple[list[dict[str, str]], str, list[float], list[float]]
+"""Messages of the first call, the answer, and the likelihoods with and without the question."""
 
 
-def _tokens(solved: SolvedTrial | Json) -> int:
-    """Return the number of known tokens of the solver's calls."""
-    record = calls_of_solver(solved)
-    used = [] if record is None else tokens_used(record)
-    return sum(sum(tokens) for _, tokens in used if tokens is not None)
+def _response_parts(stored: Json, solution: Solution | SampleFailure | None) -> _ResponseParts:
+    calls = stored["record"]["calls"] if "record" in stored else []
+    return (
+        [_shown(item) for item in calls[0]["input"]] if calls else [],
+        _answer(solution),
+        stored_likelihoods(solution),
+        stored_likelihoods(solution, UNCONDITIONED_KEY),
+    )
 
 
 def _answer(solution: Solution | SampleFailure | None) -> str:
@@ -391,7 +378,7 @@ def _shown(item: Mapping[str, Any]) -> dict[str, str]:
         else []
     )
     shown = [text for text in texts if isinstance(text, str)]
-    content = "\n".join(shown) if shown and len(shown) == len(texts) else _text(item)
+    content = "\n".join(shown) if shown and len(shown) == len(texts) else json_text(item)
     return {"role": str(item.get("role") or item.get("type")), "content": storable(content)}
 
 

@@ -82,7 +82,7 @@ class Tracker(EvaluationTracker):  # type: ignore[misc]  # lighteval is untyped
         rows = (
             {
                 "doc": {"specific": {CARRIER: row_text(sample)}},
-                "model_response": {CARRIER: self._run.left_by_solver(number)},
+                "model_response": {CARRIER: self._run.texts(self._run.solved, number)},
                 "metric": {CARRIER: self._run.metric_value(number)},
             }
             for number, sample in enumerate(self._run.plan.samples)
@@ -108,12 +108,11 @@ class Tracker(EvaluationTracker):  # type: ignore[misc]  # lighteval is untyped
         docs = {int(detail.doc.id): detail.doc for detail in details}
         for number in sorted(docs):
             carried = {"specific": {CARRIER: row_text(self._run.plan.samples[number])}}
-            row = {
-                "doc": _columns(docs[number]) | carried,
-                "model_response": _columns(self._run.response(number)),
-                "metric": {CARRIER: self._run.metric_value(number)},
+            yield {
+                "doc": _redacted(_columns(docs[number]) | carried),
+                "model_response": _redacted(_columns(self._run.response(number))),
+                "metric": _redacted({CARRIER: self._run.metric_value(number)}),
             }
-            yield redact_value(row)
 
 
 class TaskDetails:
@@ -129,11 +128,11 @@ class TaskDetails:
         self._kinds: list[Features] = []
         remaining = iter(rows)
         while part := list(islice(remaining, BATCH_ROWS)):
-            dataset = Dataset.from_list(part)
+            dataset = _Part.from_list(part)
             if dataset.features not in self._kinds:
                 self._kinds.append(dataset.features)
             kind = self._kinds.index(dataset.features)
-            self._parts.append((kind, dataset.with_format("arrow")[:]))
+            self._parts.append((kind, dataset.data.table))
         self._features = _common_features(self._kinds)
 
     def to_parquet(self, file: BinaryIO) -> None:
@@ -143,6 +142,13 @@ class TaskDetails:
                 is_common = self._kinds[kind] == self._features
                 table = part if is_common else Dataset(part).cast(self._features).with_format("arrow")[:]
                 writer.write_table(table)
+
+
+class _Part(Dataset):  # type: ignore[misc]  # untyped
+    """Dataset without a fingerprint, which is only for caches and takes longer than the conversion."""
+
+    def __init__(self, table: Any, **options: Any):
+        super().__init__(table, **options, fingerprint="part")
 
 
 def _common_features(kinds: Sequence[Features]) -> Features:
@@ -163,6 +169,14 @@ def _columns(value: Any) -> dict[str, Any]:
     if getattr(value, "fewshot_samples", None):
         return asdict(value)
     return {field.name: getattr(value, field.name) for field in fields(value)}
+
+
+def _redacted(columns: Json) -> Json:
+    """Return a row of columns with secrets masked. Most columns are empty, and their names are fixed."""
+    return {
+        name: value if value is None or isinstance(value, int) else redact_value(value)
+        for name, value in columns.items()
+    }
 
 
 def run_pipeline(
@@ -312,7 +326,7 @@ class UncachedModel(LightevalModel):  # type: ignore[misc]  # lighteval is untyp
 
 
 class AigoModel(UncachedModel):
-    """lighteval model that runs the plan's solver on every document. It never raises errors."""
+    """lighteval model that runs the plan's program on every document. It never raises errors."""
 
     def __init__(self, run: PlanRun, name: str):
         super().__init__(ModelConfig(model_name=name))
@@ -320,7 +334,7 @@ class AigoModel(UncachedModel):
 
     def greedy_until(self, docs: list[Doc]) -> list[ModelResponse]:
         """Return one response per document, in document order."""
-        self.run.solve_all()
+        self.run.run_all()
         # The content of the responses is added when they are saved (see `pipeline.Tracker`).
         return [ModelResponse()] * len(docs)
 
@@ -328,16 +342,9 @@ class AigoModel(UncachedModel):
 
 
 class AigoComputation(SampleLevelComputation):  # type: ignore[misc]  # lighteval is untyped
-    """Computation that scores all documents of a task together. The values are written when results are
-    saved.
+    """Computation without values, because documents are scored when they are solved. Their scores are written
+    when results are saved.
     """
-
-    def __init__(self, run: PlanRun):
-        self.run = run
-
-    def __deepcopy__(self, memo: object) -> AigoComputation:
-        # lighteval copies the metrics of every task, but a run has one shared state.
-        return self
 
     def __str__(self) -> str:
         # This text is written to the results file. The default form contains a memory address.
@@ -345,7 +352,6 @@ class AigoComputation(SampleLevelComputation):  # type: ignore[misc]  # lighteva
 
     def compute(self, responses: list[ModelResponse], docs: list[Doc], **_: Any) -> list[str]:
         """Return one text per document, in document order."""
-        self.run.score_all()
         return ["" for _ in docs]
 
 
@@ -366,7 +372,7 @@ def aigo_metric(run: PlanRun, summary: Callable[[], Mapping[str, float]]) -> Sam
         category=SamplingMethod.GENERATIVE
         if run.likelihoods is None or run.likelihoods.generates
         else SamplingMethod.LOGPROBS,
-        sample_level_fn=AigoComputation(run),
+        sample_level_fn=AigoComputation(),
         corpus_level_fn=aigo,
         batched_compute=True,
     )

@@ -6,9 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from pathlib import Path
-from typing import TypeVar
 
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -53,25 +51,19 @@ from aigo_lighteval.models.models import (
     TaskModels,
     limiter,
     load_caller,
-    tokens_used,
 )
 from aigo_lighteval.running.evidence import (
     EARLIER_LOGS,
     FORMAT,
     Finished,
-    TrialStore,
-    as_json,
-    calls_of_scorers,
-    calls_of_solver,
-    is_plain,
+    no_outcomes,
     read,
+    sum_of,
     trial_records,
 )
 from aigo_lighteval.running.gaps import refuse_gaps
 from aigo_lighteval.running.hosted import DEFAULT_SAMPLES, PlanRun, likelihood_solver
 from aigo_lighteval.running.pipeline import AigoModel, aigo_metric, run_pipeline
-
-T = TypeVar("T")
 
 SharedCaller = tuple[Caller, anyio.CapacityLimiter]
 
@@ -117,9 +109,8 @@ def run(jobs: Sequence[Job], settings: RunSettings) -> list[LogRef | EngineError
                 _run_all(works, settings, portal, progress, results)
             finally:
                 for caller, _ in dict.fromkeys(shared for of_job in models for shared in of_job.all()):
-                    with contextlib.suppress(
-                        Exception
-                    ):  # an error while closing a connection does not change the results
+                    # An error while closing a connection does not change the results.
+                    with contextlib.suppress(Exception):
                         portal.call(caller.aclose)
     except KeyboardInterrupt:
         if len(results) < len(works):
@@ -233,7 +224,7 @@ def _run_one(
     plan, evaluated = work.plan, work.models.evaluated
     host = snippet_host(plan)
     started = steady_time()
-    solved, scored = work.start.finished or (TrialStore(), TrialStore())
+    solved, scored = work.start.finished or no_outcomes()
     try:
         run = PlanRun(
             plan=plan,
@@ -265,7 +256,7 @@ def _run_one(
                 "started_at": started,
                 "ended_at": steady_time(),
                 "models": work.names(),
-                "model_usage": _contained(partial(_usage, run)),
+                "model_usage": _usage(run),
                 "datasets": {}
                 if plan.origin is None
                 else {key: display_path(file) for key, file in plan.origin.datasets.items()},
@@ -287,7 +278,7 @@ def _run_one(
     return path, run.interrupted
 
 
-def _contained(compute: Callable[[], dict[str, T]]) -> dict[str, T]:
+def _contained(compute: Callable[[], dict[str, float]]) -> dict[str, float]:
     """Compute values that lighteval shows in addition to the evidence. On an error, return none: the evidence
     reports it.
     """
@@ -306,19 +297,10 @@ def _samples_in_flight(work: _Work, settings: RunSettings) -> int:
 
 def _usage(run: PlanRun) -> dict[str, dict[str, int]]:
     """Return input and output tokens by model. Models with a call of unknown tokens are omitted."""
-    usage: dict[str, dict[str, int]] = {}
-    unknown: set[str] = set()
-    of_solvers = (record for record in map(calls_of_solver, run.solved.values()) if record is not None)
-    of_scorers = (record for scored in run.scored.values() for record in calls_of_scorers(scored))
-    for record in chain(of_solvers, of_scorers):
-        for model, used in tokens_used(record):
-            if used is None:
-                unknown.add(model)
-                continue
-            of_model = usage.setdefault(model, dict.fromkeys(TOKEN_COUNTS, 0))
-            for name, tokens in zip(TOKEN_COUNTS, used, strict=True):
-                of_model[name] += tokens
-    return {model: tokens for model, tokens in usage.items() if model not in unknown}
+    usage = dict(run.solved.usage)
+    for model, tokens in run.scored.usage.items():
+        usage[model] = sum_of(usage.get(model, (0, 0)), tokens)
+    return {model: dict(zip(TOKEN_COUNTS, used, strict=True)) for model, used in usage.items() if used}
 
 
 def _summary(run: PlanRun) -> dict[str, float]:
@@ -338,12 +320,11 @@ def _summary(run: PlanRun) -> dict[str, float]:
 def records_of(run: PlanRun) -> Iterator[TrialRecord]:
     """Yield records for metrics. The solver's output is omitted if only scorers have used it."""
     plan = run.plan
-    needs_output = plan.entity == "system" or bool(plan.benchmark.actions)
+    needs_output = run.program is None or bool(plan.benchmark.actions or run.program.postprocessor)
     for number, sample in enumerate(plan.samples):
         for trial in range(plan.num_trials):
-            solved, scored = run.solved.get((number, trial)), run.scored.get((number, trial))
-            if solved is not None and scored is not None:
-                if needs_output or not is_plain(solved):
-                    yield from trial_records(sample, trial, as_json(solved), as_json(scored), plan.outline)
-                else:
-                    yield from trial_records(sample, trial, {}, scored, plan.outline)
+            scored = run.scored.outcome((number, trial))
+            if scored is not None:
+                # A failed solver has no scores.
+                solved = run.solved.outcome((number, trial)) if needs_output or not scored else {}
+                yield from trial_records(sample, trial, solved, scored, plan.outline)

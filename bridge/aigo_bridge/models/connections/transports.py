@@ -15,6 +15,7 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, Protocol
 
 import anyio
@@ -190,7 +191,7 @@ class Endpoint:
         """Send a body with POST."""
         try:
             with anyio.fail_after(self._most_seconds):
-                async with self._open().stream("POST", self.url, content=body.encode()) as response:
+                async with self._open().stream("POST", self._parsed_url, content=body.encode()) as response:
                     headers = {name.lower(): value for name, value in response.headers.items()}
                     encoding = response.charset_encoding or "utf-8"
                     status = response.status_code
@@ -233,9 +234,13 @@ class Endpoint:
         unpacking.end()
         return b"".join(parts)
 
+    @cached_property
+    def _parsed_url(self) -> httpx.URL:
+        return httpx.URL(self.url)
+
     @property
     def _where(self) -> str:
-        url = httpx.URL(self.url)
+        url = self._parsed_url
         return f"{url.host}:{url.port}" if url.port else str(url.host)
 
     def _open(self) -> httpx.AsyncClient:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -21,6 +22,7 @@ from tests.support.endpoint import Endpoint, completion
 from tests.support.jobs import run_job
 
 from aigo_bridge.codes import Code
+from aigo_bridge.datasets.spill_files import SpillFile
 from aigo_bridge.engine.protocol import Job, LogRef, Progress, RunSettings
 from aigo_bridge.errors import EngineError, EvidenceError, UsageError
 from aigo_bridge.execution.checkpoint import Checkpoint
@@ -130,7 +132,7 @@ def test_details_are_those_that_lighteval_would_write(
     assert ours.to_list() == lightevals.to_list() == rows
 
 
-def test_outcomes_on_disk_have_the_same_records(
+def test_outcomes_on_a_full_disk_have_the_same_records(
     make_plan: MakePlan, script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from aigo_lighteval.running import evidence
@@ -139,13 +141,19 @@ def test_outcomes_on_disk_have_the_same_records(
         [{"q": ("bad" if number % 3 else "göod 空 ") + str(number), "a": "yes"} for number in range(9)]
     )
     model = script({"match": {"contains": "bad"}, "reply": {"error": "no"}}, ECHO)
-    objects = ran(made, tmp_path / "objects", model=model)
-    monkeypatch.setattr(evidence, "MOST_OBJECTS", 2)
+    on_disk = ran(made, tmp_path / "on disk", model=model)
 
-    compressed = ran(made, tmp_path / "compressed", model=model)
+    class FullDisk(SpillFile):
+        def append(self, value: Any) -> None:
+            if len(self) == 3:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            super().append(value)
 
-    assert scores(compressed) == scores(objects)
-    for one, other in zip(objects, compressed, strict=True):
+    monkeypatch.setattr(evidence, "SpillFile", FullDisk)
+    in_memory = ran(made, tmp_path / "in memory", model=model)
+
+    assert scores(in_memory) == scores(on_disk)
+    for one, other in zip(on_disk, in_memory, strict=True):
         assert (other.sample_id, other.data) == (one.sample_id, one.data)
         assert [(error.error_type, error.message) for error in other.errors] == [
             (error.error_type, error.message) for error in one.errors
@@ -441,11 +449,14 @@ def test_an_interrupted_run_keeps_its_samples_and_is_resumed(
     model = script({"match": {"exact": "slow"}, "reply": {"text": "yes", "delay": 60}}, ECHO)
     engine, out = LightevalEngine(), tmp_path / "out"
 
-    timer = threading.Timer(1.0, signal.pthread_kill, [threading.main_thread().ident, signal.SIGINT])
-    timer.start()
-    log = run_job(engine, made, out, model=model)
+    def interrupt(progress: Progress) -> None:
+        if progress.done:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    log = run_job(engine, made, out, model=model, on_progress=interrupt)
     evidence = engine.read(log.path)
     assert evidence.execution.status == "cancelled"
+    assert scores(list(evidence.trials())) == {0: {"is_correct": 1.0}}
     model = script(ECHO)
     finished = run_job(engine, made, out, model=model, earlier="resume")
     assert scores(list(engine.read(finished.path).trials())) == {
