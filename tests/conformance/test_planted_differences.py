@@ -19,7 +19,7 @@ from tests.conformance.carrying_out import faults
 from tests.conformance.features import Feature, features, ready
 from tests.conformance.random_plans import documents
 
-from aigo_bridge.dtypes import ModelResponse
+from aigo_bridge.dtypes import ModelResponse, SolverTrace
 from aigo_bridge.engine.protocol import Evidence
 from aigo_bridge.errors import SampleError
 from aigo_bridge.models.protocol import ModelRequest
@@ -159,10 +159,10 @@ def without_metadata(records: Iterator[TrialRecord]) -> Iterator[TrialRecord]:
 def without_events(records: Iterator[TrialRecord]) -> Iterator[TrialRecord]:
     """Drop the model calls."""
     for record in records:
-        trace = getattr(record.solver, "trace", None)
-        if trace is not None:
-            trace.events = []
-        yield record
+        solver = record.solver
+        if isinstance(solver, SolverTrace):
+            solver.trace.events = []
+        yield replace(record, output=solver)
 
 
 def missing_as_null(records: Iterator[TrialRecord]) -> Iterator[TrialRecord]:

@@ -4,11 +4,11 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
-from aigo_bridge.dtypes import Trace
+from aigo_bridge.dtypes import TRACE_EVENT_TYPE_ADAPTER, Trace, TraceItem
 from aigo_inspect.mapping.conversation import derived_items
 from aigo_inspect.mapping.spans import ordered_by_span
-from aigo_inspect.mapping.traces import ItemFactory
 
 SPANS = ["a", "b", "c", None]
 messages = st.integers(0, 5).map(
@@ -78,8 +78,8 @@ def test_order_and_items_match_the_typed_trace(
     for given_event in stream:
         if given_event.get("span_id", "") is None:
             del given_event["span_id"]
-    typed = ItemFactory()
-    trace = Trace.from_events(typed.events(stream), span_id=span_id)
+    typed = [TRACE_EVENT_TYPE_ADAPTER.validate_python(event) for event in stream]
+    trace = Trace.from_events(typed, span_id=span_id)
     ordered = ordered_by_span(stream)
     assert [e["id"] for e in ordered] == [e.id for e in trace.events or []]
-    assert typed.items(derived_items(ordered, span_id)) == trace.items
+    assert TypeAdapter(list[TraceItem]).validate_python(derived_items(ordered, span_id)) == trace.items

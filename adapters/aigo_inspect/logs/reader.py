@@ -504,15 +504,6 @@ class InspectLogReader:
         parts = self._parts_of(ref) if ref.key.endswith("/sample.json") else []
         return sum(max(0, members[name].size) for name in (ref.key, *parts))
 
-    def sample(self, sample_id: str | int, epoch: int = 1) -> RawSample:
-        """Return the sample with this id and epoch. Raise `EvidenceError` if it does not exist."""
-        for ref in self.sample_refs():
-            if ref.epoch in (epoch, 0) and ref.id_text in (str(sample_id), ""):
-                sample = self.read_sample(ref)
-                if str(sample.id) == str(sample_id) and sample.epoch == epoch:
-                    return sample
-        raise EvidenceError(f"the log lacks sample {sample_id!r} in epoch {epoch}", code=Code.DAMAGED_LOG)
-
     # Missing samples
 
     def _check_samples(self) -> None:

@@ -74,10 +74,9 @@ def read_trials(
         data = log.read_bytes(ref)
         sample = None
         if data is not None and keep == "default":
-            sample = parse_sample(data, log.redaction, constants)
+            sample = read_record(log, ref, data, constants)
         try:
-            if sample is not None and is_settled(ref, sample.fields["id"], sample.fields["epoch"]):
-                _check_counts(log, ref, sample)
+            if sample is not None:
                 size = log.sample_size(ref)
                 mapped = MappedSample(sample, loss, size=size, bounds=log.bounds, header=log.header)
             else:
@@ -92,9 +91,16 @@ def read_trials(
     yield from log.each(log.sample_refs("sample") if refs is None else refs, trial)
 
 
-def _check_counts(log: InspectLogReader, ref: SampleRef, sample: SampleRecord) -> None:
+def read_record(
+    log: InspectLogReader, ref: SampleRef, data: bytes, constants: Constants
+) -> SampleRecord | None:
+    """Return the sample in `data`, the text of `ref`; `None` if it needs `InspectLogReader.parse_sample`."""
+    sample = parse_sample(data, log.redaction, constants)
+    if sample is None or not is_settled(ref, sample.fields["id"], sample.fields["epoch"]):
+        return None
     more = (sample.fields["scores"], sample.attachments, sample.pool, sample.calls)
     log.check_counts(ref, sample.events, sample.messages, *more)
+    return sample
 
 
 def _trial(mapped: MappedSample, log: InspectLogReader, ref: SampleRef, loss: LossReport) -> MappedTrial:
@@ -271,14 +277,10 @@ def typed_sample(group: list[MappedTrial], aggregated: list[dict[str, Any]] | No
 
 
 def _typed_trial(trial: MappedTrial) -> dict[str, Any]:
-    from aigo_bridge.dtypes import SolverTrace
-
     solver = None
     if trial.trace is not None:
-        output = SolverTrace.model_validate(
-            {"trace": trial.trace.typed(), "raw_outputs": trial.raw_outputs, "direct_ios": trial.direct_ios}
-        )
-        solver = {"output": output}
+        output = {"raw_outputs": trial.raw_outputs, "direct_ios": trial.direct_ios}
+        solver = {"output": {"trace": trial.trace.typed(), **output}}
     return {
         "index": trial.index,
         "sample_id": trial.sample_id,

@@ -4,10 +4,10 @@ items.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 from msgspec import Struct
@@ -30,7 +30,7 @@ from aigo_inspect.mapping.sample_messages import Messages
 from aigo_inspect.mapping.spans import Event, ordered_by_span
 
 if TYPE_CHECKING:
-    from aigo_bridge.dtypes import Trace, TraceEvent, TraceItem
+    from aigo_bridge.dtypes import Trace
 
 
 class MappedTrace(Struct, frozen=True):
@@ -59,22 +59,54 @@ class MappedTrace(Struct, frozen=True):
                 head["span_type"] = self.span["span_type"]
         return head
 
+    def plain(self) -> dict[str, Any]:
+        """Return the JSON of the object that `typed` returns, if the events have the form of this release."""
+        events = [_in_order(_fields_of(event["type"]), event) for event in self.events]
+        metadata = _in_order(_fields_of("metadata"), self.metadata)
+        return {"items": self.items, "metadata": {}, "events": events} | self.head() | {"metadata": metadata}
+
     def typed(self) -> Trace:
-        """Return the trace as an AI GO object, created by `Trace.from_events`."""
+        """Return the trace as an AI GO object.
+
+        Contexts of model calls repeat the conversation, and validating them is the main cost. Each distinct
+        item is therefore validated only once, and becomes one shared object.
+        """
         # Imported late, because writing files does not create objects.
-        from aigo_bridge.dtypes import Trace, TraceMetadata
+        from aigo_bridge.dtypes import Trace
 
-        typed = ItemFactory()
-        head = self.head()
-        head["metadata"] = TraceMetadata.model_validate(head["metadata"])
-        trace = Trace.from_events(typed.events(self.events), **head)
-        if self.metadata["extra"]["inspect"].keys() & _ITEM_NOTES:
-            trace.items = typed.items(self.items)
-        return trace
+        fields = ("input_context", "output_items")
+        repeated = (item for event in self.events for name in fields for item in event.get(name, ()))
+        distinct = {id(item): item for item in (*self.items, *repeated)}
+        objects = dict(
+            zip(distinct, Trace.model_validate({"items": [*distinct.values()]}).items, strict=True)
+        )
+        events = [
+            event | {name: [objects[id(item)] for item in event[name]] for name in fields if name in event}
+            for event in self.events
+        ]
+        items = [objects[id(item)] for item in self.items]
+        return Trace.model_validate({"items": items, "events": events, **self.head()})
 
 
-_ITEM_NOTES = frozenset({"items", "items_after_last_model_call"})
-"""Notes of `conversation` for items that differ from `Trace.from_events`."""
+def _in_order(names: tuple[str, ...], data: dict[str, Any]) -> dict[str, Any]:
+    """Return data with the fields and times of its type."""
+    ordered = {name: data[name] for name in names if name in data}
+    if len(ordered) < len(data):
+        raise ValueError(f"found unknown fields: {data.keys() - ordered.keys()}")
+    for name in ("timestamp", "created_at"):
+        if name in ordered:
+            ordered[name] = ordered[name].replace(".000000Z", "Z")
+    return ordered
+
+
+@cache
+def _fields_of(kind: str) -> tuple[str, ...]:
+    """Return the field names of an event type or of the metadata."""
+    from aigo_bridge.dtypes import TraceEvent, TraceMetadata
+
+    events = {model.model_fields["type"].default: model for model in get_args(TraceEvent)}
+    return tuple({**events, "metadata": TraceMetadata}[kind].model_fields)
+
 
 _IN_EVIDENCE = frozenset(
     # Sample fields that are in other parts of the evidence (data, scores, errors, events, items), or are only
@@ -85,15 +117,6 @@ _IN_EVIDENCE = frozenset(
         "error", "store", "timelines",
     }
 )  # fmt: skip
-
-
-class LastMessages(Struct, frozen=True):
-    """Final messages of a sample as conversation items."""
-
-    count: int
-    items: list[Item]
-    answer_id: str | None
-    """Id of the last message, if it is from the assistant."""
 
 
 class MappedSample:
@@ -127,12 +150,15 @@ class MappedSample:
         pool = msgspec.to_builtins(sample.pool) if retried else []
         resolve_fields(self.fields, pool, sample.calls, walker)
         self._empty = not sample.events and not sample.messages
+        self.is_usual = all(event.odd is None for event in sample.events)
+        """Whether all events have the form of current releases."""
         self.events = mapper.run()
         """Events in log order."""
         self.exchanges = mapper.calls.exchanges
         """Model calls of the sample."""
         self._tools = _tools_of(mapper.calls.offers.values())
-        self._last = _last_messages(sample.messages, messages)
+        self._num_messages, self._answer_id = len(sample.messages), _answer_id(sample.messages)
+        self._items = messages.last(sample.messages)
         if walker.missing:
             loss.dropped["attachment: missing from the log"] += walker.missing
         if walker.unknown:
@@ -153,18 +179,17 @@ class MappedSample:
         """Return the trace of the sample. `location` is the location of its log, for `source_uri` of the
         trace.
         """
-        messages = self._last
         ordered = ordered_by_span(self.events)
-        span_id = main_span_id(ordered, messages.items)
-        conversation = spoken(ordered, span_id, messages.items, messages.answer_id)
+        span_id = main_span_id(ordered, self._items)
+        conversation = spoken(ordered, span_id, self._items, self._answer_id)
         span = next((e for e in ordered if e["type"] == "span_begin" and e["span_id"] == span_id), None)
         metadata = self._metadata(location, span)
         notes = metadata["extra"]["inspect"]
-        if output := own_output(self.fields.get("output"), self.events, messages.items):
+        if output := own_output(self.fields.get("output"), self.events, self._items):
             notes["output"] = output
             count_odd_usage(output.get("usage"), self._loss)
         notes.update(conversation.notes)
-        metadata["message_count"] = messages.count
+        metadata["message_count"] = self._num_messages
         if self._tools:
             notes["tools"] = self._tools
         return MappedTrace(ordered, conversation.items, span, metadata)
@@ -215,13 +240,13 @@ def sample_key(eval_id: object, sample_id: object, epoch: object) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def _last_messages(natives: list[Any], messages: Messages) -> LastMessages:
+def _answer_id(natives: list[Any]) -> str | None:
+    """Return the id of the last message, if it is from the assistant."""
     message: Any = natives[-1] if natives else None
     role, key = (message.role, message.id) if isinstance(message, MessageRecord) else (None, None)
     if isinstance(message, dict):
         role, key = message.get("role"), message.get("id")
-    answer_id = key if role == "assistant" and isinstance(key, str) and key else None
-    return LastMessages(len(natives), messages.last(natives), answer_id)
+    return key if role == "assistant" and isinstance(key, str) and key else None
 
 
 def _without_a_place(sample: dict[str, Any], loss: LossReport) -> dict[str, Any]:
@@ -290,56 +315,6 @@ def map_raw(
     """Map a raw sample, which is consumed."""
     sample = sample_from(raw, loss, patches=keep == "all")
     return MappedSample(sample, loss, size=raw.size, bounds=raw.bounds, header=header, keep=keep)
-
-
-# Objects
-
-
-@cache
-def _validators() -> tuple[Callable[[Event], TraceEvent], Callable[[Item], TraceItem]]:
-    """Return validators for events and for items. Imported late, because writing files does not create
-    objects.
-    """
-    from pydantic import TypeAdapter
-
-    from aigo_bridge.dtypes import TraceEvent, TraceItem
-
-    return TypeAdapter(TraceEvent).validate_python, TypeAdapter(TraceItem).validate_python
-
-
-class ItemFactory:
-    """Creator of AI GO objects from the dictionaries of one sample. Equal items become one shared object.
-
-    Contexts of model calls repeat the conversation, and validating them is the main cost. Each distinct item
-    is therefore validated only once.
-    """
-
-    def __init__(self) -> None:
-        self._items: dict[int, tuple[Item, TraceItem]] = {}
-        self._event, self._item = _validators()
-
-    def items(self, items: Iterable[Item]) -> list[TraceItem]:
-        """Return typed items. The same dictionary always gives the same object."""
-        objects = []
-        for item in items:
-            # The dictionary is stored with its object, because `id()` is unique only during the lifetime of
-            # an object.
-            entry = self._items.get(id(item))
-            if entry is None:
-                entry = self._items[id(item)] = (item, self._item(item))
-            objects.append(entry[1])
-        return objects
-
-    def event(self, event: Event) -> TraceEvent:
-        """Return a typed event."""
-        if event["type"] != "model_call_event":
-            return self._event(event)
-        items = {key: self.items(event[key]) for key in ("input_context", "output_items")}
-        return self._event({**event, **items})
-
-    def events(self, events: Iterable[Event]) -> list[TraceEvent]:
-        """Return typed events."""
-        return [self.event(event) for event in events]
 
 
 # Requests to model endpoints

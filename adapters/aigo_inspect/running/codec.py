@@ -180,23 +180,14 @@ def outcomes_of(score: Mapping[str, Any]) -> dict[str | None, Score | SampleFail
     return {None: _outcome(score)}
 
 
-def name_values(events: Iterable[dict[str, Any]]) -> None:
-    """Restore the names of single values in score events, in place. Inspect's tables store such values
-    without a name.
-    """
-    for event in events:
-        score = event.get("score") if event.get("event") == "score" else None
-        metadata = score.get("metadata") if isinstance(score, dict) else None
-        if not isinstance(score, dict) or not isinstance(metadata, dict):
-            continue
-        ours = metadata.get(SCORE_KEY)
-        if isinstance(ours, dict) and "name" in ours:
-            without_ours = {name: part for name, part in metadata.items() if name != SCORE_KEY}
-            event["score"] = {
-                **score,
-                "value": {ours["name"]: score.get("value")},
-                "metadata": without_ours or None,
-            }
+def with_name(score: Any) -> Any:
+    """Return the score of an event with the name of its single value, which Inspect's tables lack."""
+    metadata = score.get("metadata") if isinstance(score, dict) else None
+    ours = metadata.get(SCORE_KEY) if isinstance(metadata, dict) else None
+    if not isinstance(metadata, dict) or not isinstance(ours, dict) or "name" not in ours:
+        return score
+    without_ours = {name: part for name, part in metadata.items() if name != SCORE_KEY}
+    return {**score, "value": {ours["name"]: score.get("value")}, "metadata": without_ours or None}
 
 
 def has_failed(score: Mapping[str, Any]) -> bool:

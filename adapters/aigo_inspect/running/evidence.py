@@ -8,25 +8,25 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from msgspec.json import decode, encode
 
 from aigo_bridge.access.bounds import Bounds
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import (
-    ModelCallEvent,
-    SolverOutput,
+    GroupedSolverTrace,
     SolverTrace,
     TaskResultError,
     TaskResultErrorStage,
     Trace,
-    TraceItem,
-    TraceMetadata,
+    make_explicit,
 )
 from aigo_bridge.engine.protocol import Evidence, Execution
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.execution.codec import Json, exchanges, first_trace, scorers_of, solved_records
+from aigo_bridge.execution.codec import Json, scorers_of, solved_records
 from aigo_bridge.execution.solutions import SampleFailure
 from aigo_bridge.importing.log_import import LossReport
 from aigo_bridge.plan.logged_plan import logged_plan
@@ -35,15 +35,25 @@ from aigo_bridge.plan.plan import Sample
 from aigo_bridge.redaction.redactor import Redactor
 from aigo_bridge.redaction.rules import NO_REDACTION
 from aigo_bridge.results.counts import CANCELLED, RUNNING
-from aigo_bridge.results.records import TrialRecord
+from aigo_bridge.results.records import PlainOutput, TrialRecord
+from aigo_bridge.results.stop_reasons import outputs_of
 from aigo_bridge.scoring.scorer import Score
 from aigo_bridge.text.plurals import plural
-from aigo_inspect.logs.parsing import running_time, utc
-from aigo_inspect.logs.reader import RawSample, open_log
+from aigo_inspect.logs.index import SampleRef
+from aigo_inspect.logs.parsing import parse_time, running_time, utc
+from aigo_inspect.logs.reader import InspectLogReader, open_log
 from aigo_inspect.logs.shapes import HEADER_KEY
-from aigo_inspect.mapping.samples import UNFINISHED_TEXTS
-from aigo_inspect.mapping.traces import DirectIOs, MappedSample, direct_ios, map_raw
-from aigo_inspect.running.codec import load_stored, name_values, numbers_in, outcomes_of, solution_of
+from aigo_inspect.mapping.lenient import sample_from
+from aigo_inspect.mapping.records import Constants, SampleRecord, StatePatch, StorePatch
+from aigo_inspect.mapping.samples import UNFINISHED_TEXTS, read_record
+from aigo_inspect.mapping.traces import DirectIOs, MappedSample, direct_ios
+from aigo_inspect.running.codec import (
+    load_stored,
+    numbers_in,
+    outcomes_of,
+    solution_of,
+    with_name,
+)
 
 NO_MODEL = "none/none"
 """Inspect's model name for a run without a model."""
@@ -80,9 +90,12 @@ def read(path: Path, *, bounds: Bounds = TRUSTED, redaction: Redactor = NO_REDAC
     plan = logged_plan(carried)
 
     def trials() -> Iterator[TrialRecord]:
+        constants, loss = Constants(), LossReport()
         with open_log(path, bounds=bounds, redaction=redaction) as log:
-            for sample in log.samples(order="sample"):
-                yield from trial_records(sample, plan.outline, header)
+            samples = log.each(log.sample_refs("sample"), partial(_logged_sample, log, constants))
+            for record, stored, size in samples:
+                mapped = MappedSample(record, loss, size=size, bounds=bounds, header=header)
+                yield from trial_records(mapped, stored, plan.outline)
             if log.damage:
                 parts = "; ".join(str(part) for part in log.damage[:3])
                 raise EvidenceError(
@@ -93,25 +106,39 @@ def read(path: Path, *, bounds: Bounds = TRUSTED, redaction: Redactor = NO_REDAC
     return Evidence(plan, execution_of(header, summaries), _models(spec), trials, numbers)
 
 
-def trial_records(raw: RawSample, outline: TaskOutline, header: Mapping[str, Any]) -> list[TrialRecord]:
+def _logged_sample(
+    log: InspectLogReader, constants: Constants, ref: SampleRef
+) -> tuple[SampleRecord, Json, int]:
+    """Return a sample, the stored result of its solver, and the size of its JSON in bytes."""
+    data = log.read_bytes(ref)
+    record = None if data is None else read_record(log, ref, data, constants)
+    if record is None:
+        raw = log.parse_sample(ref, data)
+        # The row may contain NaN, which the conversion replaces by a text.
+        stored, row = load_stored(raw.data), raw.data.get("metadata")
+        record = sample_from(raw, LossReport())
+        record.fields["metadata"] = row
+        return record, stored, raw.size
+    patches = (event for event in record.events if isinstance(event, StatePatch | StorePatch))
+    changes = (decode(encode(event)) for event in patches)  # read only if other fields lack the result
+    fields = {**record.fields, "events": changes, "attachments": record.attachments}
+    return record, load_stored(fields), log.sample_size(ref)
+
+
+def trial_records(mapped: MappedSample, stored: Json, outline: TaskOutline) -> list[TrialRecord]:
     """Return the records of a sample: one, or one for each row of its post-processor."""
-    # Taken before the conversion to JSON, which replaces NaN by a text.
-    row = raw.data.get("metadata") or {}
-    stored = load_stored(raw.data)
-    name_values(raw.data.get("events") or [])
-    mapped = map_raw(raw, LossReport(), header=header)
+    for event in mapped.events:
+        if event["type"] == "custom" and event["name"] == "score":
+            event["data"]["score"] = with_name(event["data"].get("score"))
     sample, ios = mapped.fields, direct_ios(mapped)
-    trace = _trace(mapped) if outline.entity == "model" else None
+    row, index = sample.get("metadata") or {}, sample["epoch"] - 1
     errors = tuple(_sample_errors(sample, stored, outline))
-    solution = solution_of(stored, Sample(raw.id, row))
-    index = raw.epoch - 1
-    if trace is not None and solution is None:
-        trace.items = _asked(trace)
-        solver = SolverTrace(trace=trace, raw_outputs=[], direct_ios=exchanges(ios.solver))
-        return [TrialRecord(raw.id, index, row, solver, (), errors)]
-    if trace is not None and solution is not None and not solution.absent:
-        has_rows = "rows" in stored and bool(solution.rows)
-        _add_run(solution.rows[0].output if has_rows else solution.output, trace, ios)
+    planned = Sample(sample["id"], row)
+    solution = solution_of(stored, planned)
+    if outline.entity == "model" and solution is None:
+        failed = SolverTrace(trace=Trace.from_items([]), raw_outputs=[], direct_ios=[])
+        output = _with_run(failed, mapped, ios, is_failed=True)
+        return [TrialRecord(planned.id, index, row, output, (), errors)]
 
     def results(key: str, row_id: str | None) -> Iterator[tuple[Score | SampleFailure, list[Json]]]:
         scores: Mapping[str, Any] = sample.get("scores") or {}
@@ -119,49 +146,43 @@ def trial_records(raw: RawSample, outline: TaskOutline, header: Mapping[str, Any
         if result is not None:
             yield result, ios.scorers.get((key, row_id), [])
 
-    return solved_records(
-        Sample(raw.id, row),
-        index,
-        solution,
-        outline,
-        results,
-        has_rows="rows" in stored,
-        errors=errors,
-    )
+    has_rows = "rows" in stored
+    records = solved_records(planned, index, solution, outline, results, has_rows=has_rows, errors=errors)
+    if records and isinstance(solved := records[0].output, SolverTrace | GroupedSolverTrace):
+        records[0] = replace(records[0], output=_with_run(solved, mapped, ios))
+    return records
 
 
-def _trace(mapped: MappedSample) -> Trace:
-    """Return the complete trace, without the empty answers that Inspect adds for failed calls."""
-    trace = mapped.trace().typed()
-    for event in trace.events or []:
-        if isinstance(event, ModelCallEvent) and event.error is not None and event.usage is None:
-            event.output_items = []
-    return trace
+def _with_run(
+    output: SolverTrace | GroupedSolverTrace, mapped: MappedSample, ios: DirectIOs, *, is_failed: bool = False
+) -> PlainOutput | SolverTrace | GroupedSolverTrace:
+    """Return the output of a solver with the events of the run, which are in the first trace of a group.
 
-
-def _asked(trace: Trace) -> list[TraceItem]:
-    """Return the conversation before a solver failed, from the last model call. Inspect's input may only be
-    the dataset row.
+    With `is_failed`, the items are the conversation before the solver failed, from the last model call.
+    Inspect's input may only be the dataset row.
     """
-    calls = [event for event in trace.events or [] if isinstance(event, ModelCallEvent)]
-    return [*calls[-1].input_context, *calls[-1].output_items] if calls else []
-
-
-def _add_run(output: SolverOutput | None, trace: Trace, ios: DirectIOs) -> None:
-    solver = first_trace(output)
-    if solver is None:
-        return
-    if solver.trace.events:
+    run = mapped.trace().plain()
+    calls = [event for event in run["events"] if event["type"] == "model_call_event"]
+    for call in calls:
+        if "error" in call and "usage" not in call:
+            call["output_items"] = []  # Inspect adds an empty answer to a failed call.
+    data: Json = make_explicit(output).model_dump(mode="json")
+    solver = outputs_of({"solver": {"output": data}})[0]
+    trace = solver["trace"]
+    if is_failed:
+        trace["items"] = [
+            item for call in calls[-1:] for item in call["input_context"] + call["output_items"]
+        ]
+    if trace.get("events"):
         # Recorded before this run, by an earlier run or by the author of the dataset.
-        solver.trace.events = [*solver.trace.events, *(trace.events or [])]
+        trace["events"] += run["events"]
     else:
-        trace.items = solver.trace.items
-        if solver.trace.metadata is not None and solver.trace.metadata.extra:
-            # Notes of the solver, for example the files that an agent wrote.
-            trace.metadata = trace.metadata or TraceMetadata()
-            trace.metadata.extra = {**(trace.metadata.extra or {}), **solver.trace.metadata.extra}
-        solver.trace = trace
-    solver.direct_ios = exchanges(ios.solver) or solver.direct_ios
+        # Notes of the solver, for example the files that an agent wrote.
+        run["metadata"]["extra"] |= (trace.get("metadata") or {}).get("extra") or {}
+        solver["trace"] = {**run, "items": trace["items"]}
+    solver["direct_ios"] = ios.solver or solver.get("direct_ios", [])
+    # Unusual data, which is in the log of another release, must become valid.
+    return PlainOutput(data, output) if mapped.is_usual else type(output).model_validate(data)
 
 
 def _limited(sample: Mapping[str, Any]) -> SampleFailure | None:
@@ -230,7 +251,7 @@ def execution_of(header: Mapping[str, Any], summaries: Sequence[Mapping[str, Any
     """
     spec, stats = header.get("eval") or {}, header.get("stats") or {}
     begun, ended = stats.get("started_at") or spec.get("created"), stats.get("completed_at")
-    started = _seconds(begun) or 0.0
+    started = start.timestamp() if (start := parse_time(begun)) else 0.0
     earliest = min((time for summary in summaries if (time := utc(summary.get("started_at")))), default=None)
     latest = max((time for summary in summaries if (time := utc(summary.get("completed_at")))), default=None)
     runtime = running_time(begun, ended, earliest, latest) if ended else 0.0
@@ -250,16 +271,6 @@ def execution_of(header: Mapping[str, Any], summaries: Sequence[Mapping[str, Any
             for name, usage in (stats.get("model_usage") or {}).items()
         },
     )
-
-
-def _seconds(text: object) -> float | None:
-    """Convert an ISO time to Unix seconds. Logs of killed runs contain empty texts."""
-    if not isinstance(text, str) or not text:
-        return None
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return None
 
 
 def _sum(usage: Mapping[str, Any], *names: str) -> int:

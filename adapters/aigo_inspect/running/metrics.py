@@ -84,7 +84,7 @@ class Exclusions:
                 index=epoch - 1,
                 data=sample.data if row is None else row.sample.data,
                 # Rules read only the output of the first trial, so other outputs are not stored.
-                solver=row.output if row is not None and epoch == 1 else None,
+                output=row.output if row is not None and epoch == 1 else None,
                 scores=tuple(scores),
             )
 

@@ -27,7 +27,6 @@ from aigo_bridge.execution.codec import (
     Json,
     dump_solution,
     exchanges,
-    first_trace,
     load_result,
     load_solution,
     solved_records,
@@ -39,6 +38,7 @@ from aigo_bridge.plan.outline import TaskOutline
 from aigo_bridge.plan.plan import Sample, TaskPlan
 from aigo_bridge.results.log_files import open_for_replacing
 from aigo_bridge.results.records import StoredNumbers, TrialRecord, numbers_from_json
+from aigo_bridge.results.stop_reasons import outputs_of
 from aigo_bridge.scoring.scorer import Score
 from aigo_lighteval.models.models import CallLog, call_events, direct_ios, tokens_used
 from aigo_lighteval.versions import require_parquet
@@ -349,8 +349,8 @@ def _asked(solved: Json) -> list[Any]:
 
 
 def _add_run(output: SolverOutput | None, events: list[Json], ios: list[DirectModelIO]) -> None:
-    solver = first_trace(output)
-    if solver is not None:
+    solver = next(iter(outputs_of({"solver": {"output": output}})), None)
+    if isinstance(solver, SolverTrace):
         run = Trace.model_validate({"items": [], "events": events})
         solver.trace.events = [*(solver.trace.events or []), *(run.events or [])]
         solver.direct_ios = ios or solver.direct_ios

@@ -310,7 +310,7 @@ def _summary(run: PlanRun) -> dict[str, float]:
     plan = run.plan
     tally = RunningTotals(plan)
     if plan.entity == "system":
-        metrics = system_metrics(list(sample_stream(records_of(run), tally)))
+        metrics = system_metrics([sample for sample, _ in sample_stream(records_of(run), tally)])
     else:
         count_samples(records_of(run), tally)
         metrics = metrics_for(tally, run.host)

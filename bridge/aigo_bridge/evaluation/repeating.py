@@ -128,7 +128,8 @@ def repeated_outcome(
         frames.append(_frame(runs, num_runs, len(plan.samples), engine.name, faults))
         return frames[0]
 
-    texts = (text for _, text in faults.samples(agreements(samples)))
+    over_runs = ((sample, sample) for sample in agreements(samples))
+    texts = (text for _, text in faults.samples(over_runs))
     parts = (_written(number, run, samples) for number, run in enumerate(runs))
     write_log(path, texts, finish=finish, runs=parts)
     cassette = cassette_digests(recording, entry.plans or [plan])

@@ -233,7 +233,7 @@ class WrittenRun:
         ends the samples; otherwise it is raised.
         """
         stream = sample_stream(self.evidence.trials(), self.tally)
-        samples = self.faults.samples(stream) if salvage else ((sample, sample) for sample in stream)
+        samples: Iterator[tuple[SampleEvidence, Sample]] = self.faults.samples(stream) if salvage else stream
         if self.evidence.plan.entity == "system":
             # The only sample that the engine saw is not evidence. Its metrics are.
             self._system = [sample for sample, _ in samples]

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import (
     DirectModelIO,
-    GroupedSolverTrace,
     ScoresData,
     SolverOutput,
     SolverTrace,
@@ -134,16 +133,6 @@ def solved_records(
     if not has_rows or not solution.rows:
         return [record(None, sample.data, solution.output)]
     return [record(str(row.sample.id), row.sample.data, row.output) for row in solution.rows]
-
-
-def first_trace(output: SolverOutput | None) -> SolverTrace | None:
-    """Return the trace that receives the events of the whole run. In a group, it is the first trace, so that
-    events are recorded only one time.
-    """
-    if isinstance(output, GroupedSolverTrace):
-        group = output.solver_outputs
-        return first_trace(group[0] if isinstance(group, list) else next(iter(group.values())))
-    return output if isinstance(output, SolverTrace) else None
 
 
 def exchanges(ios: Iterable[Mapping[str, Any]]) -> list[DirectModelIO]:

@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from aigo_bridge.dtypes import (
     DirectModelIO,
-    GroupedSolverTrace,
     MetricData,
-    ModelCallEvent,
     SampleData,
     SampleEvidence,
     SampleScore,
@@ -26,10 +24,10 @@ from aigo_bridge.dtypes import (
     ScorerPurpose,
     ScoresData,
     SolverData,
-    SolverTrace,
     TaskResultError,
     TaskResultErrorStage,
     TaskResultFailures,
+    make_explicit,
 )
 from aigo_bridge.metrics.metric import Exclusion, MetricResult, NoAggregate, excluded, metric_keys, metrics_of
 from aigo_bridge.metrics.names import MetricIdentity
@@ -39,9 +37,17 @@ from aigo_bridge.plan.outline import CodeMetric, OutlineMetric, TaskOutline
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.results.counts import Counts, CountsTally, SampleFacts, is_failure, one_sample, record_facts
 from aigo_bridge.results.internal_errors import FirstError, bare_sample, error_of, explained, note_error
-from aigo_bridge.results.records import HINT, UNKNOWN_EXCLUSIONS, UNSTORED, StoredNumbers, TrialRecord
-from aigo_bridge.results.stop_reasons import stop_reason_of
+from aigo_bridge.results.records import (
+    HINT,
+    UNKNOWN_EXCLUSIONS,
+    UNSTORED,
+    PlainOutput,
+    StoredNumbers,
+    TrialRecord,
+)
+from aigo_bridge.results.stop_reasons import member, outputs_of, stop_reason_of
 from aigo_bridge.results.warnings import Doubts
+from aigo_bridge.results.writing import Sample
 from aigo_bridge.scoring.scorer import SYSTEM_SCORER, Score
 
 if TYPE_CHECKING:
@@ -155,20 +161,26 @@ class RunningTotals:
 MAX_FIRST_ERRORS = 5
 
 
-def sample_stream(trials: Iterable[TrialRecord], tally: RunningTotals) -> Iterator[SampleEvidence]:
-    """Yield the evidence of each sample and update `tally`. The trials of a sample must be consecutive.
+def sample_stream(
+    trials: Iterable[TrialRecord], tally: RunningTotals
+) -> Iterator[tuple[SampleEvidence, Sample]]:
+    """Yield the evidence of each sample, also in the form to write, and update `tally`. The trials of a
+    sample must be consecutive.
 
-    Rows that a post-processor created from a sample are separate, consecutive samples.
+    Rows that a post-processor created from a sample are separate, consecutive samples. Solver outputs that
+    are plain data are only in the form to write.
     """
     for records, aggregated, exclusion, facts in _counted_rows(trials, tally):
         try:
             sample = _sample(records, aggregated, exclusion)
+            written = _written(sample, records)
         except Exception as error:  # noqa: BLE001  # must not affect other rows
             fault = error_of("its evidence could not be assembled", "dataset", error)
             sample = bare_sample(records[0].sample_id, fault)
+            written = sample
             facts[-1] = record_facts([((fault,), ())])
             tally.first_errors.append(FirstError(records[0].sample_id, fault))
-        yield sample
+        yield sample, written
 
 
 def count_samples(trials: Iterable[TrialRecord], tally: RunningTotals) -> None:
@@ -191,8 +203,8 @@ def _counted_rows(trials: Iterable[TrialRecord], tally: RunningTotals) -> Iterat
     ):
         records_of_sample = list(group)
         tally.callers.update({name for record in records_of_sample for name in _models_called(record)})
-        for solver in {record.index: record.solver for record in records_of_sample}.values():
-            if (reason := stop_reason_of({"solver": {"output": solver}})) is not None:
+        for output in {record.index: record.written_output for record in records_of_sample}.values():
+            if (reason := stop_reason_of({"solver": {"output": output}})) is not None:
                 tally.stop_reasons[reason] += 1
         facts: list[SampleFacts] = []
         for row in _rows(records_of_sample):
@@ -204,14 +216,10 @@ def _counted_rows(trials: Iterable[TrialRecord], tally: RunningTotals) -> Iterat
 
 
 def _models_called(record: TrialRecord) -> Iterator[str]:
-    output = record.solver
-    if isinstance(output, GroupedSolverTrace):
-        grouped = output.solver_outputs
-        outputs = list(grouped.values()) if isinstance(grouped, dict) else grouped
-    else:
-        outputs = [output] if isinstance(output, SolverTrace) else []
-    for each in outputs:
-        yield from (event.model for event in each.trace.events or () if isinstance(event, ModelCallEvent))
+    for output in outputs_of({"solver": {"output": record.written_output}}):
+        for event in member(member(output, "trace"), "events") or ():
+            if member(event, "type") == "model_call_event":
+                yield member(event, "model")
 
 
 def _rows(records: Sequence[TrialRecord]) -> Iterator[list[TrialRecord]]:
@@ -376,25 +384,16 @@ def _scorers_with_python_metrics(tally: RunningTotals) -> frozenset[str]:
 def _sample(
     records: Sequence[TrialRecord], aggregated: list[ScoresData], exclusion: Exclusion
 ) -> SampleEvidence:
-    if len(records) == 1:
-        (record,) = records
-        sample = SampleEvidence.build_with_1_trial(
-            sample_id=record.sample_id,
-            sample=SampleData(data=dict(record.data)),
-            solver=None if record.solver is None else SolverData(output=record.solver),
-            scores=list(record.scores),
-            errors=list(record.errors),
-        )
-    else:
-        # The top level contains aggregated scores; the trials contain everything else.
-        sample = SampleEvidence(
-            sample_id=records[0].sample_id,
-            sample=None,
-            solver=None,
-            scores=aggregated,
-            errors=[],
-            trials=[_trial(record) for record in records],
-        )
+    # For several trials, the top level contains aggregated scores; the trials contain everything else.
+    is_one = len(records) == 1
+    sample = SampleEvidence(
+        sample_id=records[0].sample_id,
+        sample=None,
+        solver=None,
+        scores=None if is_one else aggregated,
+        errors=[],
+        trials=[_trial(record, 0 if is_one else record.index) for record in records],
+    )
     if exclusion.records:
         sample.action_records = list(exclusion.records)
     if exclusion.errors:
@@ -402,12 +401,25 @@ def _sample(
     return sample
 
 
-def _trial(record: TrialRecord) -> SampleTrialEvidence:
+def _written(sample: SampleEvidence, records: Sequence[TrialRecord]) -> Sample:
+    """Return a sample with the solver outputs that are plain data."""
+    if not any(isinstance(record.output, PlainOutput) for record in records):
+        return sample
+    data = make_explicit(sample).model_dump(mode="json")
+    for trial, record in zip(data["trials"], records, strict=True):
+        if isinstance(record.output, PlainOutput):
+            trial["solver"] = {"output": record.output.data}
+    return data
+
+
+def _trial(record: TrialRecord, index: int) -> SampleTrialEvidence:
+    output = record.output
+    is_absent = output is None or isinstance(output, PlainOutput)
     return SampleTrialEvidence(
-        index=record.index,
+        index=index,
         sample_id=record.sample_id,
         sample=SampleData(data=dict(record.data)),
-        solver=None if record.solver is None else SolverData(output=record.solver),
+        solver=None if is_absent else SolverData(output=output),
         scores=list(record.scores),
         errors=list(record.errors),
     )

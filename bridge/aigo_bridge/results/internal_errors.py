@@ -21,7 +21,7 @@ from aigo_bridge.dtypes import (
     TaskResultErrorStage,
 )
 from aigo_bridge.errors import BridgeError, Stage, error_kind
-from aigo_bridge.results.writing import encoded_sample
+from aigo_bridge.results.writing import Sample, encoded_sample
 from aigo_bridge.text.plurals import plural
 
 T = TypeVar("T")
@@ -55,14 +55,16 @@ class Faults:
         self.errors.append(fault)
         return fault
 
-    def samples(self, samples: Iterator[SampleEvidence]) -> Iterator[tuple[SampleEvidence, bytes]]:
-        """Yield samples with their JSON text until no more can be created. A sample that cannot be encoded is
-        replaced by its error.
+    def samples(
+        self, samples: Iterator[tuple[SampleEvidence, Sample]]
+    ) -> Iterator[tuple[SampleEvidence, bytes]]:
+        """Convert the form to write to JSON text, until no more samples can be created. A sample that cannot
+        be encoded is replaced by its error.
         """
         number = 0
         while True:
             try:
-                sample = next(samples)
+                sample, written = next(samples)
             except StopIteration:
                 return
             except Exception as error:  # noqa: BLE001  # as above
@@ -74,7 +76,7 @@ class Faults:
                 return
             number += 1
             what = f"sample {sample.sample_id!r} could not be written"
-            text = self.attempt(what, "dataset", partial(encoded_sample, sample), None)
+            text = self.attempt(what, "dataset", partial(encoded_sample, written), None)
             if text is None:
                 sample = bare_sample(sample.sample_id, self.errors[-1])
                 text = self.attempt(what, "dataset", partial(encoded_sample, sample), None)

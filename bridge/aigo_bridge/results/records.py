@@ -15,7 +15,7 @@ import math
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,9 +24,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import (
+    GroupedSolverTrace,
     SampleEvidence,
     ScoresData,
     SolverOutput,
+    SolverTrace,
     TaskResultError,
     TaskResultLog,
     make_explicit,
@@ -39,6 +41,16 @@ from aigo_bridge.results.reading import LogReader
 
 
 @dataclass(frozen=True)
+class PlainOutput:
+    """Solver output as plain data, which is written without creating objects. Few tasks need them."""
+
+    data: dict[str, Any]
+    """Output in the form of the evidence."""
+    answer: SolverTrace | GroupedSolverTrace
+    """Output without the events of the run."""
+
+
+@dataclass(frozen=True)
 class TrialRecord:
     """One sample, solved and scored one time."""
 
@@ -47,7 +59,7 @@ class TrialRecord:
     """Number of the trial, from 0."""
     data: Mapping[str, Any]
     """Row of the sample."""
-    solver: SolverOutput | None
+    output: SolverOutput | PlainOutput | None
     """Output of the solver; `None` in tasks without a solver, or if the solver produced nothing."""
     scores: tuple[ScoresData, ...]
     """One entry for each scorer that gave a score, in the order of the task."""
@@ -57,6 +69,17 @@ class TrialRecord:
     """Id of the sample that was run, for a row that the solver's post-processor created; otherwise `None`."""
     without_rows: bool = False
     """Whether the post-processor created zero rows for this trial, so that nothing was scored."""
+
+    @cached_property
+    def solver(self) -> SolverOutput | None:
+        """Output of the solver as an object."""
+        output = self.output
+        return OUTPUT.validate_python(output.data) if isinstance(output, PlainOutput) else output
+
+    @property
+    def written_output(self) -> SolverOutput | dict[str, Any] | None:
+        """Output of the solver as an object or as plain data."""
+        return self.output.data if isinstance(self.output, PlainOutput) else self.output
 
     @property
     def planned_id(self) -> str | int:
@@ -94,7 +117,7 @@ def _records(sample: SampleEvidence, sample_id: str | int, scored_rows: bool) ->
             sample_id=sample_id,
             index=trial.index,
             data={} if trial.sample is None else trial.sample.data,
-            solver=None if trial.solver is None else trial.solver.output,
+            output=None if trial.solver is None else trial.solver.output,
             scores=(),
             errors=tuple(error for error in trial.errors if _of_the_solver(error)),
             # AI GO cannot represent such a trial, so it is stored as the row that the solver received.

@@ -32,20 +32,20 @@ def stop_reason_of(trial: Any) -> str | None:
     """Return the stop reason of a trial's final model call, excluding judges; `None` if it is not recorded. A
     refusal in the model's answer is `refusal` for every provider.
     """
-    outputs = _outputs(trial)
+    outputs = outputs_of(trial)
     if not outputs:
         return None
-    trace = _get(outputs[-1], "trace")
+    trace = member(outputs[-1], "trace")
     reason = None
     items: Any = None
-    for event in _get(trace, "events") or ():
-        kind = _get(event, "type")
+    for event in member(trace, "events") or ():
+        kind = member(event, "type")
         if kind == "span_begin" and (
-            _get(event, "span_type") in _SCORING or _get(event, "name") == "scorers"
+            member(event, "span_type") in _SCORING or member(event, "name") == "scorers"
         ):
             break
         if kind == "model_call_event":
-            reason, items = _recorded(_get(event, "metadata")), _get(event, "output_items")
+            reason, items = _recorded(member(event, "metadata")), member(event, "output_items")
     if any(_is_refusal(part) for item in items or () for part in _parts(item)):
         return "refusal"
     return reason
@@ -63,9 +63,10 @@ def incomplete_texts(reasons: Mapping[str, int]) -> list[str]:
     return texts
 
 
-def _outputs(trial: Any) -> list[Any]:
-    output = _get(_get(trial, "solver"), "output")
-    several = _get(output, "solver_outputs")
+def outputs_of(trial: Any) -> list[Any]:
+    """Return the solver output of a trial, or the outputs of a group."""
+    output = member(member(trial, "solver"), "output")
+    several = member(output, "solver_outputs")
     if several is None:
         return [] if output is None else [output]
     return list(several.values() if isinstance(several, dict) else several)
@@ -73,21 +74,21 @@ def _outputs(trial: Any) -> list[Any]:
 
 def _recorded(metadata: Any) -> str | None:
     for notes in metadata.values() if isinstance(metadata, dict) else ():
-        reason = _get(notes, "stop_reason") or _get(notes, "finish_reason")
+        reason = member(notes, "stop_reason") or member(notes, "finish_reason")
         if isinstance(reason, str) and reason:
             return _SAME.get(reason.lower(), reason.lower())
     return None
 
 
 def _parts(item: Any) -> list[Any]:
-    content = _get(item, "content")
+    content = member(item, "content")
     return content if isinstance(content, list) else []
 
 
 def _is_refusal(part: Any) -> bool:
-    return bool(_get(part, "type") == "refusal")
+    return bool(member(part, "type") == "refusal")
 
 
-def _get(value: Any, name: str) -> Any:
+def member(value: Any, name: str) -> Any:
     """Return a member of plain data, or of an object of AI GO's types."""
     return value.get(name) if isinstance(value, dict) else getattr(value, name, None)

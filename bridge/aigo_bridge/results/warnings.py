@@ -25,6 +25,7 @@ from aigo_bridge.dtypes import (
     SolverTrace,
 )
 from aigo_bridge.redaction.secrets import MASK
+from aigo_bridge.results.records import PlainOutput
 from aigo_bridge.scoring.scorer import NO_CHOICE, UNEXPECTED_LABEL
 from aigo_bridge.text.plurals import plural
 from aigo_bridge.text.summaries import short
@@ -66,9 +67,12 @@ class Doubts:
 
     def note(self, record: TrialRecord) -> None:
         """Count one trial."""
-        outputs = _single(record.solver)
-        for output in outputs:
-            empty = is_empty(output)
+        output = record.output
+        outputs = _single(output.answer if isinstance(output, PlainOutput) else output)
+        if not all(text.strip() for output in outputs for text in _texts(output)):
+            outputs = _single(record.solver)  # Whether an answer without text is empty depends on its trace.
+        for single in outputs:
+            empty = is_empty(single)
             self.num_answers += empty is not None
             self.num_empty += empty is True
         self.num_masked += any(_is_masked(text) for output in outputs for text in _texts(output)) or any(

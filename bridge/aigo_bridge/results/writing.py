@@ -200,7 +200,7 @@ def _encoded(value: Any) -> bytes:
     except TypeError:  # A big integer, a lone surrogate, or a key that is not a text
         pass
     try:
-        return to_json(value)
+        return to_json(value, inf_nan_mode="null")
     except (PydanticSerializationError, ValueError):
         return json.dumps(_finite(value), separators=(",", ":")).encode("ascii")
 

@@ -70,7 +70,7 @@ class _Pass:
                     del self.exclusions[number]
                 yield from _records(sample, number)
 
-        for number, computed in enumerate(sample_stream(records(), self.tally)):
+        for number, (computed, _) in enumerate(sample_stream(records(), self.tally)):
             # Read one record ahead, so that a computed sample is always the first waiting sample.
             self._compare(number, originals.pop(0), computed)
 
@@ -96,7 +96,7 @@ def _records(sample: SampleEvidence, number: int) -> Iterator[TrialRecord]:
             sample_id=number,
             index=trial.index,
             data={} if trial.sample is None else trial.sample.data,
-            solver=None if trial.solver is None else trial.solver.output,
+            output=None if trial.solver is None else trial.solver.output,
             scores=tuple(map(_with_infinities, trial.scores or ())),
             errors=tuple(trial.errors),
         )

@@ -81,7 +81,7 @@ def record(
 
 def tallied(plan: TaskPlan, trials: Sequence[TrialRecord]) -> tuple[RunningTotals, list[Any]]:
     tally, counted = RunningTotals(plan), RunningTotals(plan)
-    samples = list(sample_stream(trials, tally))
+    samples = [sample for sample, _ in sample_stream(trials, tally)]
     count_samples(trials, counted)
     assert counted == tally, "counting without evidence comes to something else"
     return tally, samples

@@ -4,6 +4,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from inspect_ai.event import ScoreEvent
 from inspect_ai.log import read_eval_log
@@ -17,13 +18,17 @@ from aigo_bridge.dtypes import (
     ModelCallEvent,
     OutputTextContent,
     Trace,
+    make_explicit,
 )
+from aigo_bridge.dtypes.base import sparse_serializer
 from aigo_bridge.dtypes.items import message_text
 from aigo_bridge.importing.log_import import LossReport
 from aigo_inspect.importing.api import trace_from_sample
 from aigo_inspect.logs.reader import open_log
 from aigo_inspect.mapping.messages import items_from_message
-from aigo_inspect.mapping.traces import trace_of
+from aigo_inspect.mapping.traces import map_raw, trace_of
+
+LOGS = sorted(Path("tests/golden/inspect").glob("*.eval"))
 
 
 def traces(path: Path) -> list[Trace]:
@@ -280,3 +285,28 @@ def test_any_message_becomes_valid_ai_go_items(message: Any, types: list[str]) -
     adapter: TypeAdapter[Any] = TypeAdapter(TraceItem)
     for item in items:
         assert adapter.validate_python(item).type == item["type"]
+
+
+def text_of(trace: Trace) -> bytes:
+    serializer = sparse_serializer(Trace)
+    return serializer.to_json(make_explicit(trace), exclude_unset=True, by_alias=True)
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
+def test_plain_trace_has_the_text_of_the_typed_trace(path: Path) -> None:
+    with open_log(path) as log:
+        mapped = [map_raw(raw, LossReport(), header=log.header).trace() for raw in log.samples()]
+    assert mapped
+    assert [orjson.dumps(trace.plain()) for trace in mapped] == [text_of(trace.typed()) for trace in mapped]
+
+
+def test_plain_trace_has_the_field_order_and_times_of_the_evidence() -> None:
+    with open_log(LOGS[0]) as log:
+        trace = map_raw(next(log.samples()), LossReport(), header=log.header).trace()
+    trace.events[0]["timestamp"] = "2026-11-28T04:00:00.000000Z"
+    event = trace.plain()["events"][0]
+    assert event["timestamp"] == "2026-11-28T04:00:00Z"
+    assert list(event)[:5] == ["id", "span_id", "timestamp", "metadata", "type"]
+    trace.events[0]["text"] = ""
+    with pytest.raises(ValueError, match="unknown fields"):
+        trace.plain()

@@ -13,10 +13,12 @@ from tests.support.commands import Run
 
 from aigo_bridge.dtypes import CustomTaskInputMessage
 from aigo_bridge.execution.solutions import ScorerRow, Solution
+from aigo_bridge.importing.log_import import LossReport
 from aigo_bridge.plan.plan import Sample
 from aigo_bridge.solving.conversation import assistant_item, empty_trace, text_item
 from aigo_inspect.logs.reader import open_log
 from aigo_inspect.logs.shapes import HEADER_KEY
+from aigo_inspect.mapping.traces import map_raw
 from aigo_inspect.running.codec import dump_stored, load_stored, solution_of
 from aigo_inspect.running.evidence import trial_records
 
@@ -114,8 +116,11 @@ def test_a_sample_without_solver_output_is_an_error(log: Path) -> None:
         del bare.data["output"]["metadata"]
         bare.data["events"] = [event for event in bare.data["events"] if event["event"] != "state"]
         del whole.data["output"]["metadata"]
-        (complete,) = trial_records(whole, plan.outline, header)
-        (record,) = trial_records(bare, plan.outline, header)
+        stored = [load_stored(raw.data) for raw in (whole, bare)]
+        (complete,), (record,) = (
+            trial_records(map_raw(raw, LossReport(), header=header), result, plan.outline)
+            for raw, result in zip((whole, bare), stored, strict=True)
+        )
 
     assert (len(complete.scores), complete.errors) == (1, ())
     assert record.scores == ()

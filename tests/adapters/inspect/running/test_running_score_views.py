@@ -19,7 +19,7 @@ import aigo_bridge
 from aigo_bridge.evaluation.writing import write_result
 from aigo_bridge.execution.solutions import SampleFailure
 from aigo_bridge.scoring.scorer import Score
-from aigo_inspect.running.codec import name_values, outcomes_of, score_fields
+from aigo_inspect.running.codec import outcomes_of, score_fields, with_name
 from aigo_inspect.running.evidence import read
 from aigo_inspect.running.translate import native_samples
 
@@ -285,9 +285,7 @@ def test_scores_of_older_logs_are_read() -> None:
     }
     failed = SampleFailure("score", "E", "why")
     assert outcomes_of(score_fields(failed)) == {None: failed}
-    events: list[dict[str, Any]] = [{"event": "score", "score": {"value": {"x": 1}, "metadata": None}}]
-    name_values(events)
-    assert events == [{"event": "score", "score": {"value": {"x": 1}, "metadata": None}}]
+    assert with_name({"value": {"x": 1}, "metadata": None}) == {"value": {"x": 1}, "metadata": None}
 
 
 def test_an_older_log_gives_the_same_evidence(aigo: Run, tmp_path: Path) -> None:
