@@ -157,6 +157,8 @@ def _common_features(kinds: Sequence[Features]) -> Features:
     Raises:
         ValueError: two parts have different types for a column.
     """
+    if len(kinds) == 1:
+        return kinds[0]
     blanks = [Dataset.from_dict({name: [None] for name in features}, features=features) for features in kinds]
     return concatenate_datasets(blanks).features
 
