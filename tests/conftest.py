@@ -13,7 +13,8 @@ from typing import Any
 import orjson
 import pytest
 from hypothesis import settings
-from tests.support.commands import TASKS, Finished, Run
+from tests.support import fork_server
+from tests.support.commands import TASKS, Finished, Run, called
 from tests.support.durations import is_nightly, missing_parameters, without_parameters
 from tests.support.endpoint import Endpoint
 
@@ -94,12 +95,14 @@ def pytest_unconfigure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Limit the snippet workers of a run to one, unless the test's file is about snippets.
+    """Limit the snippet workers of a run to one, unless the test's file is about snippets. No test gets the `--snippets` of the last one.
 
     A call that has waited for a quarter of a second starts a second worker. On a busy machine the first call can take longer than
     that, and a worker costs a third of a CPU second.
     """
     host.MOST_WORKERS = MOST_WORKERS if "snippet" in item.nodeid.partition("::")[0] else 1
+    host.run_in_process(False)
+    fork_server.skip_hidden_results()
 
 
 @pytest.fixture
@@ -138,19 +141,8 @@ def tasks() -> Path:
 @pytest.fixture
 def aigo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """`aigo-bridge` in this process, in an empty folder."""
-    from typer.testing import CliRunner
-
-    from aigo_bridge.cli import app
-
     monkeypatch.chdir(tmp_path)
-
-    def run(*args: object) -> Finished:
-        result = CliRunner().invoke(app, [str(arg) for arg in args])
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return Finished(result.exit_code, result.stdout, result.stderr)
-
-    return run
+    return called
 
 
 @pytest.fixture

@@ -193,6 +193,6 @@ evaluation:
     assert done.json["parity"]["twice"]["samples"]["total"] == 4
     for engine in ("inspect", "lighteval"):
         assert (tmp_path / "out" / engine / "evaluation.json").is_file()
-    shown = aigo("run", "run.yaml", "--model-map", "m=scripted/m.jsonl", *BOTH, "--out", "again")
+    shown = aigo("run", "run.yaml", "--model-map", "m=scripted/m.jsonl", *BOTH, "--out", "out")
     assert shown.code == 0
     assert shown.out.count("the engines agree on") == 2

@@ -34,3 +34,15 @@ class Finished:
 
 Run = Callable[..., Finished]
 """Runs a command: `aigo("run", …)` in this process, `command("aigo-bridge", "run", …)` in one of its own."""
+
+
+def called(*args: object) -> Finished:
+    """Return the outcome of `aigo-bridge` in this process."""
+    from typer.testing import CliRunner
+
+    from aigo_bridge.cli import app
+
+    result = CliRunner().invoke(app, [str(arg) for arg in args])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Finished(result.exit_code, result.stdout, result.stderr)

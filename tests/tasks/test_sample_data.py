@@ -32,7 +32,8 @@ from aigo_inspect.logs.reader import open_log
 Load = Callable[[Path], dict[str, Any]]
 NOTE = "sample data, not the benchmark"
 MMLU = TASKS / "mmlu"
-MODEL = ("--model", f"scripted/{MMLU / 'answers.jsonl'}")
+IN_PROCESS = ("--snippets", "in-process")
+MODEL = ("--model", f"scripted/{MMLU / 'answers.jsonl'}", *IN_PROCESS)
 
 
 def tags_of(result: dict[str, Any]) -> list[str]:
@@ -77,7 +78,7 @@ def test_sample_data_is_marked_on_screen_and_in_the_evidence(
     with open_log(Path(as_json.json["native_log"])) as log:
         assert NOTE in log.header["eval"]["tags"]
 
-    again = aigo("score", "aigo_tasks/mmlu", "out/mmlu.tasklog.json", "--out", "again")
+    again = aigo("score", "aigo_tasks/mmlu", "out/mmlu.tasklog.json", "--out", "again", *IN_PROCESS)
     assert NOTE in again.out
     assert "--full" not in again.out  # the rows are those of the log
     assert NOTE in tags_of(result_of(tmp_path / "again" / "mmlu.tasklog.json"))
@@ -112,7 +113,7 @@ def test_copied_task_keeps_the_sample_data_mark(aigo: Run, mmlu: Path) -> None:
 def test_the_entity_of_a_dataset_evaluation_is_also_marked(
     aigo: Run, tmp_path: Path, result_of: Load
 ) -> None:
-    done = aigo("run", "aigo_tasks/data-quality")
+    done = aigo("run", "aigo_tasks/data-quality", *IN_PROCESS)
 
     assert NOTE in done.out
     assert "--full" not in done.out  # there is no real dataset
@@ -137,7 +138,7 @@ evaluation:
     - {{key: own, task_key: mmlu, model_key: m, num_samples: 1, task_config: {{dataset_key: own}}}}
 """
     )
-    done = aigo("run", "run.yaml", "--model-map", f"m=scripted/{answers}")
+    done = aigo("run", "run.yaml", "--model-map", f"m=scripted/{answers}", *IN_PROCESS)
 
     assert done.code == 0, done.err
     assert f"  shipped: {NOTE}" in done.out

@@ -289,6 +289,8 @@ def test_conversations_that_depend_on_answers_are_equal_in_every_form(
 
 # Features that only the hosted form supports
 
+IN_PROCESS = ("--snippets", "in-process")
+"""Option of a direct run that also applies to the hosted run after it."""
 PYTHON_SCORES = """
 def compute_scores(sample, solver_output):
     text = solver_output.trace.get_last_assistant_text()
@@ -344,7 +346,7 @@ def test_the_hosted_form_runs_every_solver(
     name: str, case: Make, direct: Direct, export: Export, tmp_path: Path
 ) -> None:
     made = case({"key": "t", "definition": {"dataset": {"key": "rows"}, **HOSTED[name]}}, ROWS, ANSWERS)
-    expected = direct(made, "--model", made.model)
+    expected = direct(made, "--model", made.model, *(() if name == "post-processor" else IN_PROCESS))
 
     hosted = evaluate(export(made), made.model)
 
@@ -378,7 +380,7 @@ def test_system_tasks_run(case: Make, direct: Direct, export: Export, tmp_path: 
     snippet = 'def compute_evidence():\n    return {"metrics": {"m": {"value": 3, "reason": "r"}}}\n'
     definition = {"type": "system_task", "compute_evidence_snippet": snippet}
     made = case({"key": "t", "definition": definition})
-    expected = direct(made)
+    expected = direct(made, *IN_PROCESS)
 
     hosted = evaluate(export(made), "none")
 
@@ -395,7 +397,7 @@ def test_a_random_row_selection_keeps_ids_and_evidence(
         {"key": "t", "definition": definition}, [{"w": f"w{n % 20}"} for n in range(40)], {"Say w1": "w1"}
     )
     choice = ("-n", 7, "--subsampling", "random")
-    expected = direct(made, "--model", made.model, *choice)
+    expected = direct(made, "--model", made.model, *choice, *IN_PROCESS)
 
     hosted = evaluate(export(made, *choice), made.model)
 

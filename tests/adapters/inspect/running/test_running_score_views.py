@@ -11,9 +11,10 @@ from typing import Any
 import orjson
 import pytest
 from inspect_ai.analysis import evals_df, samples_df
+from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalSample, read_eval_log
 from tests.bridge.jsonl_spec.jsonl_records import record
-from tests.support.commands import Finished, Run
+from tests.support.commands import Finished, Run, called
 
 import aigo_bridge
 from aigo_bridge.evaluation.writing import write_result
@@ -85,9 +86,19 @@ EQUAL = '  scorers:\n    - {type: string_equals, key: equal, ground_truth: "{{ s
 ROWS = [{"q": "one?", "a": "Apple"}, {"q": "two?", "a": "Berry"}, {"q": "three?", "a": "Berry"}]
 
 
-def run(aigo: Run, folder: Path, task: str, *rows: dict[str, Any], **options: Any) -> Finished:
-    (folder / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows or ROWS))
+def write_task(folder: Path, task: str, *rows: dict[str, Any]) -> Path:
+    (folder / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "t.yaml").write_text(HEAD + task)
+    return folder / "t.yaml"
+
+
+def planned(folder: Path, task: str, *rows: dict[str, Any]) -> list[Sample]:
+    """Return the samples of a task for Inspect, which a run stores unchanged in its log."""
+    return native_samples(aigo_bridge.plan_task(write_task(folder, task, *rows)))
+
+
+def run(aigo: Run, folder: Path, task: str, *rows: dict[str, Any], **options: Any) -> Finished:
+    write_task(folder, task, *(rows or ROWS))
     (folder / "m.jsonl").write_text('{"default": true, "reply": "Apple"}\n')
     (folder / "j.jsonl").write_text(
         '{"default": true, "reply": "{\\"reasoning\\": \\"It is round.\\", \\"prediction\\": \\"good\\"}"}\n'
@@ -104,11 +115,20 @@ def samples_of(folder: Path) -> tuple[str, list[EvalSample]]:
 MODEL = {"model": "scripted/m.jsonl"}
 
 
-@pytest.mark.filterwarnings("ignore:The inplace keyword:DeprecationWarning")  # pandas used by Inspect
-def test_every_score_has_an_answer_and_an_explanation(aigo: Run, tmp_path: Path) -> None:
-    done = run(aigo, tmp_path, SINGLE + SCORERS, **MODEL, model_map="judge=scripted/j.jsonl")
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a run with every kind of scorer."""
+    folder = tmp_path_factory.mktemp("scored")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        done = run(called, folder, SINGLE + SCORERS, **MODEL, model_map="judge=scripted/j.jsonl")
     assert done.code == 0, done.err
-    log, (first, second, _) = samples_of(tmp_path)
+    return folder
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword:DeprecationWarning")  # pandas used by Inspect
+def test_every_score_has_an_answer_and_an_explanation(scored: Path) -> None:
+    log, (first, second, _) = samples_of(scored)
     assert not isinstance(first.input, str)
     assert [(message.role, message.text) for message in first.input] == [
         ("system", "Be brief."),
@@ -138,9 +158,8 @@ def test_every_score_has_an_answer_and_an_explanation(aigo: Run, tmp_path: Path)
     assert row["score_judged_stderr"] == 0.0
 
 
-def test_viewer_fields_are_not_in_the_evidence(aigo: Run, tmp_path: Path) -> None:
-    run(aigo, tmp_path, SINGLE + SCORERS, **MODEL, model_map="judge=scripted/j.jsonl")
-    result = orjson.loads((tmp_path / "out" / "t.tasklog.json").read_bytes())
+def test_viewer_fields_are_not_in_the_evidence(scored: Path) -> None:
+    result = orjson.loads((scored / "out" / "t.tasklog.json").read_bytes())
     trial = result["evidence"]["samples"][1]["trials"][0]
     scores = {score["scorer_key"]: score for score in trial["scores"]}
     assert trial["sample"]["data"] == ROWS[1]
@@ -154,25 +173,24 @@ def test_viewer_fields_are_not_in_the_evidence(aigo: Run, tmp_path: Path) -> Non
         if event.get("name") == "score"
     ]
     assert events[0]["value"] == {"is_correct": 0.0}
-    assert '"aigo_bridge":' not in (tmp_path / "out" / "t.tasklog.json").read_text()
+    assert '"aigo_bridge":' not in (scored / "out" / "t.tasklog.json").read_text()
 
 
 @pytest.mark.parametrize(
-    ("task", "rows", "options", "asked"),
+    ("task", "row", "asked"),
     [
-        (TURNS + EQUAL, ROWS[:1], MODEL, "First one?"),
-        (CODE + EQUAL, ROWS[:1], MODEL, '{"q": "one?", "a": "Apple"}'),
-        (GROUP + EQUAL.replace("ground_truth", "value: x, ground_truth"), ROWS[:1], MODEL, '{"q": "one?", "a": "Apple"}'),
-        (EQUAL.replace("ground_truth", "value: x, ground_truth"), ROWS[:1], {}, '{"q": "one?", "a": "Apple"}'),
-        (SINGLE.replace("sample.q", "1 / sample.n") + EQUAL, [{"n": 0, "a": "Apple"}], MODEL, '{"n": 0, "a": "Apple"}'),
-        (SINGLE.partition("        - {role: system")[0] + '        - {role: user, content: "{{ sample.q }}"}\n' + EQUAL, ROWS[:1], MODEL, "one?"),
+        (TURNS + EQUAL, ROWS[0], "First one?"),
+        (CODE + EQUAL, ROWS[0], '{"q": "one?", "a": "Apple"}'),
+        (GROUP + EQUAL.replace("ground_truth", "value: x, ground_truth"), ROWS[0], '{"q": "one?", "a": "Apple"}'),
+        (EQUAL.replace("ground_truth", "value: x, ground_truth"), ROWS[0], '{"q": "one?", "a": "Apple"}'),
+        (SINGLE.replace("sample.q", "1 / sample.n") + EQUAL, {"n": 0, "a": "Apple"}, '{"n": 0, "a": "Apple"}'),
+        (SINGLE.partition("        - {role: system")[0] + '        - {role: user, content: "{{ sample.q }}"}\n' + EQUAL, ROWS[0], "one?"),
     ],
 )  # fmt: skip
 def test_the_input_is_the_first_question_or_the_row(
-    aigo: Run, tmp_path: Path, task: str, rows: list[dict[str, Any]], options: dict[str, str], asked: str
+    tmp_path: Path, task: str, row: dict[str, Any], asked: str
 ) -> None:
-    run(aigo, tmp_path, task, *rows, **options)
-    _, (sample,) = samples_of(tmp_path)
+    (sample,) = planned(tmp_path, task, row)
     assert (sample.input, sample.target) == (asked, "Apple")
 
 
@@ -204,17 +222,9 @@ def test_a_recorded_conversation_is_shown_without_its_answer(aigo: Run, tmp_path
         ("yes", "yes"),
     ],
 )
-def test_the_target_comes_from_the_row_or_is_empty(
-    aigo: Run, tmp_path: Path, truth: str, target: str
-) -> None:
-    run(
-        aigo,
-        tmp_path,
-        SINGLE + EQUAL.replace("{{ sample.a }}", truth),
-        {"q": "x", "a": "Apple", "none": None},
-        **MODEL,
-    )
-    _, (sample,) = samples_of(tmp_path)
+def test_the_target_comes_from_the_row_or_is_empty(tmp_path: Path, truth: str, target: str) -> None:
+    task = SINGLE + EQUAL.replace("{{ sample.a }}", truth)
+    (sample,) = planned(tmp_path, task, {"q": "x", "a": "Apple", "none": None})
     assert sample.target == target
 
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -16,6 +13,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships none
 import pytest
 from tests.adapters.lighteval.importing.results import imported, load
 from tests.support.commands import REPOSITORY
+from tests.support.forked import finished
 
 from aigo_bridge.dtypes import Message, SolverTrace, TaskResultLog, Trace
 
@@ -39,13 +37,8 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     folder = tmp_path_factory.mktemp("lighteval")
     if request.param == "installed":
         script = REPOSITORY / "tests" / "golden" / "make_lighteval_results.py"
-        quiet = {"HF_HUB_OFFLINE": "1", "GIT_PYTHON_REFRESH": "quiet"}
-        done = subprocess.run(
-            [sys.executable, str(script), str(folder)],
-            env={**os.environ, **quiet},
-            capture_output=True,
-            text=True,
-        )
+        program = "import runpy, sys; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"
+        done = finished(["-c", program, script, folder])
         assert done.returncode == 0, done.stderr[-2000:]
     else:
         with zipfile.ZipFile(GOLDEN / f"{request.param}.zip") as archive:
