@@ -170,41 +170,41 @@ def test_resume_does_not_mix_different_models(counted: Path, aigo: Run) -> None:
     assert done.json["metrics"][0]["value"] == 0.0
 
 
-def test_resume_runs_failed_samples_again(counted: Path, command: Run) -> None:
+def test_resume_runs_failed_samples_again(counted: Path, aigo: Run) -> None:
     """Only the failed samples of a finished run are repeated."""
     script = counted / "m.jsonl"
     script.write_text(
         '{"match": {"exact": "3"}, "reply": {"error": "down"}}\n{"default": true, "reply": "yes"}\n'
     )
     run = ["run", "task.yaml", "--model", "scripted/m.jsonl", "--out", "out", "--json"]
-    assert command("aigo-bridge", *run).json["samples"]["failed"] == 1
+    assert aigo(*run).json["samples"]["failed"] == 1
     script.write_text(
         '{"match": {"exact": "3"}, "reply": "yes"}\n{"default": true, "reply": {"error": "never asked"}}\n'
     )
 
-    done = command("aigo-bridge", *run, "--resume")
+    done = aigo(*run, "--resume")
 
     assert done.code == 0
     assert done.json["samples"] == ALL_SCORED
     assert done.json["metrics"][0]["value"] == 0.5
 
 
-def test_finished_run_is_not_run_again(counted: Path, command: Run) -> None:
+def test_finished_run_is_not_run_again(counted: Path, aigo: Run) -> None:
     """`--resume` after a complete run rewrites the evidence and calls no model."""
     script = counted / "m.jsonl"
     script.write_text('{"default": true, "reply": "yes"}\n')
     run = ["run", "task.yaml", "--model", "scripted/m.jsonl", "--out", "out", "--json"]
-    assert command("aigo-bridge", *run).code == 0
+    assert aigo(*run).code == 0
     script.write_text('{"default": true, "reply": {"error": "never asked"}}\n')
 
-    done = command("aigo-bridge", *run, "--resume")
+    done = aigo(*run, "--resume")
 
     assert done.code == 0
     assert done.json["samples"]["reused"] == 12
     assert done.json["samples"]["scored"] == 12
 
 
-def test_resume_rescores_samples_with_a_failed_scorer(counted: Path, command: Run) -> None:
+def test_resume_rescores_samples_with_a_failed_scorer(counted: Path, aigo: Run) -> None:
     """Inspect considers such a sample finished; aigo-bridge does not."""
     (counted / "m.jsonl").write_text('{"default": true, "reply": "yes"}\n')
     task = (counted / "task.yaml").read_text()
@@ -226,10 +226,10 @@ def test_resume_rescores_samples_with_a_failed_scorer(counted: Path, command: Ru
         "out",
         "--json",
     ]
-    assert command("aigo-bridge", *run).json["samples"]["failed"] == 1
+    assert aigo(*run).json["samples"]["failed"] == 1
     judge.write_text('{"default": true, "reply": "0"}\n')
 
-    done = command("aigo-bridge", *run, "--resume")
+    done = aigo(*run, "--resume")
 
     assert done.json["samples"] == ALL_SCORED
     assert done.json["metrics"][1]["value"] == pytest.approx(11 / 12)

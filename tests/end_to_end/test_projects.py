@@ -77,19 +77,19 @@ def steps(folder: Path) -> list[dict[str, Any]]:
 
 
 ON_GITHUB = {"CI": "true", "GITHUB_ACTIONS": "true"}
-"""What GitHub sets, and modules read when they are loaded."""
+"""What GitHub sets, and typer reads when it is loaded."""
 
 
 @pytest.fixture(scope="module")
 def commands() -> Iterator[str]:
-    """Command folder as on GitHub."""
-    with exchange(**ON_GITHUB) as folder:
+    """Folder of forked commands, which do not have GitHub's variables."""
+    with exchange(*ON_GITHUB) as folder:
         yield folder
 
 
-def carried_out(folder: Path, commands: str) -> dict[str, subprocess.CompletedProcess[str]]:
+def carried_out(folder: Path, *commands: str) -> dict[str, subprocess.CompletedProcess[str]]:
     """Run the workflow steps like GitHub: each in a shell, until one fails."""
-    path = f"{commands}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    path = os.pathsep.join([*commands, str(Path(sys.executable).parent), os.environ["PATH"]])
     done: dict[str, subprocess.CompletedProcess[str]] = {}
     for step in steps(folder):
         # Packages are already installed; `make environments` tests their installation.
@@ -120,12 +120,13 @@ def test_the_workflow_passes_step_by_step(command: Run, tmp_path: Path, commands
     assert (tmp_path / upload["with"]["path"] / "report.html").is_file()
 
 
-def test_workflow_annotates_an_error_and_stops(command: Run, tmp_path: Path, commands: str) -> None:
-    command("aigo-bridge", "init", ".")
+def test_workflow_annotates_an_error_and_stops(aigo: Run, tmp_path: Path) -> None:
+    """With GitHub's variables."""
+    aigo("init", ".")
     task = tmp_path / "tasks" / "capitals" / "task.yaml"
     task.write_text(task.read_text().replace("sample.capital ", "sample.capitol "))
 
-    done = carried_out(tmp_path, commands)
+    done = carried_out(tmp_path)
 
     assert list(done) == ["Validate"]
     assert "::error file=tasks/capitals/task.yaml,line=" in done["Validate"].stdout

@@ -52,7 +52,6 @@ evaluation:
     - {key: all, task_key: parity, model_key: << config.subject >>}
     - {key: few, task_key: parity, model_key: << config.subject >>, num_samples: 3, display_name: A few}
     - {task_key: parity, model_key: "scripted$yes-jsonl", task_config: {word: figure}, trials: {num_trials: 2}}
-    - {task_key: lookup}
 policies:
   - key: gate
     display_name: Gate
@@ -77,16 +76,13 @@ definition:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Run file with four specifications; the model always answers yes, so half of ten numbers are right."""
+    """Run file with three specifications; the model always answers yes, so half of ten numbers are right."""
     rows = [{"n": n, "odd": "yes" if n % 2 else "no"} for n in range(10)]
     (tmp_path / "numbers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "yes.jsonl").write_text('{"default": true, "reply": "yes"}\n')
     (tmp_path / "never.jsonl").write_text('{"default": true, "reply": {"error": "never asked"}}\n')
     (tmp_path / "task.yaml").write_text(TASK)
-    (tmp_path / "lookup.yaml").write_text(LOOKUP)
-    (tmp_path / "run.yaml").write_text(
-        RUN.replace("- $ref: task.yaml", "- $ref: task.yaml\n  - $ref: lookup.yaml")
-    )
+    (tmp_path / "run.yaml").write_text(RUN)
     return tmp_path
 
 
@@ -115,6 +111,11 @@ def test_task_with_several_models_prints_a_table_by_model(folder: Path, aigo: Ru
 
 
 def test_all_specifications_run_and_each_has_a_result(folder: Path, aigo: Run, result_of: Load) -> None:
+    """A system task among them."""
+    (folder / "lookup.yaml").write_text(LOOKUP)
+    change(folder, "- $ref: task.yaml", "- $ref: task.yaml\n  - $ref: lookup.yaml")
+    change(folder, "policies:", "    - {task_key: lookup}\npolicies:")
+
     done = aigo("run", "run.yaml", *SURE)
 
     assert done.code == 0, done.err
@@ -168,7 +169,6 @@ def test_summary_contains_the_outcome_of_the_evaluation(folder: Path, aigo: Run)
         ("all", "parity"),
         ("few", "parity"),
         ("parity", "parity"),
-        ("lookup", "lookup"),
     ]
     first = summary["results"][0]
     assert {name: number for name, number in first["samples"].items() if number} == {
@@ -248,8 +248,8 @@ def test_errors_of_all_specifications_are_listed_together(folder: Path, aigo: Ru
 
     assert done.code == 2
     assert "parameter 'word': found 3, expected text" in done.err
-    assert "run.yaml:18:79: error: task specification 'parity': parameter 'word'" in done.err
-    assert "run.yaml:17:7: error" in done.err
+    assert "run.yaml:17:79: error: task specification 'parity': parameter 'word'" in done.err
+    assert "run.yaml:16:7: error" in done.err
     assert "task specification 'few': dataset 'letters' was not found" in done.err
     assert "`sample.odd` is not a column of the dataset" in done.err
     assert "task.yaml:" in done.err
@@ -267,7 +267,7 @@ def test_failing_specification_does_not_affect_the_others(folder: Path, aigo: Ru
 
     assert done.code == 1
     results = {result["key"]: result for result in done.json["results"]}
-    assert [results[key]["right"] for key in ("all", "few", "parity", "lookup")] == [True, False, True, True]
+    assert [results[key]["right"] for key in ("all", "few", "parity")] == [True, False, True]
     assert results["few"]["samples"]["failed"] == 3
     assert result_of(folder / "out" / "few.tasklog.json")["status"] == "failure"
     tolerant = aigo(
@@ -314,7 +314,7 @@ def test_a_stored_result_replaces_a_run(folder: Path, aigo: Run, result_of: Load
     assert done.json["results"][0]["origin"] == "stored"
     assert done.json["results"][0]["metrics"][0]["value"] == 0.5
     assert done.json["policies"][0]["passed"] is True
-    assert len(list((folder / "out").glob("*.eval"))) == 3
+    assert len(list((folder / "out").glob("*.eval"))) == 2
     assert result_of(folder / "out" / "all.tasklog.json")["status"] == "success"
     (folder / "kept" / "earlier.tasklog.json").unlink()
     missing = aigo("run", "run.yaml", *SURE)
@@ -331,7 +331,7 @@ def test_assessment_plan_runs_each_evaluation_in_its_own_folder(folder: Path, ai
     done = aigo("run", "plan.yaml", "--model-map", "other=scripted/yes.jsonl", "--json")
 
     assert done.code == 0, done.err
-    assert [result["samples"]["planned"] for result in done.json["results"]] == [2, 2, 2, 1]
+    assert [result["samples"]["planned"] for result in done.json["results"]] == [2, 2, 2]
     missing = (folder / "plan.yaml").read_text().replace("numeracy", "numerals")
     (folder / "plan.yaml").write_text(missing)
     assert "evaluation 'numerals' was not found" in aigo("run", "plan.yaml").err

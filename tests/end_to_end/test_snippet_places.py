@@ -123,16 +123,18 @@ def messages(result: dict[str, Any]) -> set[str]:
 def test_error_in_a_block_has_its_line_in_the_task_file(
     aigo: Run, tmp_path: Path, result_of: Load, kind: str
 ) -> None:
-    """The imported log has the same text."""
+    """So does the imported log, when the task file no longer exists."""
     file = write(tmp_path, kind, block(failing(kind)))
+    line = line_of(file)
 
     run(aigo, kind)
 
     first = messages(result_of(tmp_path / "out" / "t.tasklog.json"))
     (message,) = [message for message in first if "Error:" in message]
     function = "compute_scores" if kind == "compute_all" else kind
-    place = f"(t.yaml, line {line_of(file)}, in {function}: `1 / 0`)"
+    place = f"(t.yaml, line {line}, in {function}: `1 / 0`)"
     assert f"{FIELDS[kind]}: ZeroDivisionError: division by zero {place}" in message
+    file.unlink()
     done = aigo("import", "out", "--out", "again", "--json")
     assert done.code == 0, done.err
     (again,) = (tmp_path / "again").glob("*.tasklog.json")
@@ -172,47 +174,35 @@ def test_error_in_an_included_file_has_its_line(
     assert str(tmp_path) not in "".join(messages(result_of(tmp_path / "out" / "t.tasklog.json")))
 
 
-def test_metric_error_has_its_position_from_the_log_alone(aigo: Run, tmp_path: Path, result_of: Load) -> None:
-    """The task files no longer exist when the log is read."""
-    file = write(tmp_path, "compute_metrics", block(failing("compute_metrics")))
-    line = line_of(file)
-    run(aigo, "compute_metrics")
-    file.unlink()
-
-    aigo("import", "out", "--out", "again")
-
-    (again,) = (tmp_path / "again").glob("*.tasklog.json")
-    assert any(f"(t.yaml, line {line}, in compute_metrics" in text for text in messages(result_of(again)))
+STYLES = [
+    ("|2\n\n\n        def compute_scores(sample):\n          return 1 / 0", "t.yaml, line {}, in compute_scores"),
+    ("'def compute_scores(sample): return 1 / 0'", "t.yaml, line {}, in compute_scores"),
+    ("&code def compute_scores(sample):return 1 / 0", "t.yaml, line {}, in compute_scores"),
+    (">-\n          def compute_scores(sample):\n            return 1 / 0", "t.yaml, line {}, in compute_scores"),
+    (">-\n          x = 1\n\n          def compute_scores(sample): return 1 / 0", "(line 2, in compute_scores"),
+    (r'"def compute_scores(sample):\n  return 1 / 0"', "(line 2, in compute_scores"),
+]  # fmt: skip
+"""Scalars of YAML, and the place of their division by zero."""
 
 
-@pytest.mark.parametrize(
-    ("scalar", "place"),
-    [
-        ("|2\n  \n  \n  def compute_scores(sample):\n    return 1 / 0", "t.yaml, line {}, in compute_scores"),
-        ("'def compute_scores(sample): return 1 / 0'", "t.yaml, line {}, in compute_scores"),
-        ("&code def compute_scores(sample):return 1 / 0", "t.yaml, line {}, in compute_scores"),
-        (">-\n          def compute_scores(sample):\n            return 1 / 0", "t.yaml, line {}, in compute_scores"),
-        (">-\n          x = 1\n\n          def compute_scores(sample): return 1 / 0", "(line 2, in compute_scores"),
-        (r'"def compute_scores(sample):\n  return 1 / 0"', "(line 2, in compute_scores"),
-    ],
-)  # fmt: skip
-def test_error_position_is_right_for_all_yaml_styles(
-    aigo: Run, tmp_path: Path, result_of: Load, scalar: str, place: str
-) -> None:
+def test_error_position_is_right_for_all_yaml_styles(aigo: Run, tmp_path: Path, result_of: Load) -> None:
     """If code lines do not match file lines, the message has the line in the code."""
-    scorer = f"  scorers:\n    - type: python\n      metrics: []\n      compute_scores_snippet: {scalar}\n"
-    scorer = (
-        scorer.replace("\n  def", "\n        def")
-        .replace("\n    return", "\n          return")
-        .replace("\n  \n", "\n\n")
-    )
-    (tmp_path / "t.yaml").write_text(HEAD + "  dataset: {key: d}\n" + scorer)
+    scorers = [
+        f"    - type: python\n      key: s{number}\n      metrics: []\n"
+        f"      compute_scores_snippet: {scalar.replace('1 / 0', f'{number} / 0')}\n"
+        for number, (scalar, _) in enumerate(STYLES)
+    ]
+    file = tmp_path / "t.yaml"
+    file.write_text(HEAD + "  dataset: {key: d}\n  scorers:\n" + "".join(scorers))
     (tmp_path / "d.jsonl").write_text('{"a": 1}\n')
 
     run(aigo, "compute_all")
 
-    (message,) = messages(result_of(tmp_path / "out" / "t.tasklog.json"))
-    assert place.format(line_of(tmp_path / "t.yaml")) in message
+    found = sorted(messages(result_of(tmp_path / "out" / "t.tasklog.json")))
+    assert len(found) == len(STYLES)
+    for number, (message, (_, place)) in enumerate(zip(found, STYLES, strict=True)):
+        assert message.startswith(f"scorer 's{number}': ")
+        assert place.format(line_of(file, f"{number} / 0")) in message
 
 
 def test_multiline_config_does_not_shift_line_numbers(aigo: Run, tmp_path: Path, result_of: Load) -> None:

@@ -269,7 +269,7 @@ def test_classification_and_python_metrics_are_computed(aigo: Run, tmp_path: Pat
     assert values["letters"] == 3 * 3 + 2 * 2
 
 
-def test_resumed_run_repeats_only_failed_trials(aigo: Run, command: Run, tmp_path: Path) -> None:
+def test_resumed_run_repeats_only_failed_trials(aigo: Run, tmp_path: Path) -> None:
     write(
         tmp_path,
         "  trials: {num_trials: 2}\n  scorers:\n    - {type: string_equals, ground_truth: 'yes'}\n",
@@ -280,14 +280,14 @@ def test_resumed_run_repeats_only_failed_trials(aigo: Run, command: Run, tmp_pat
     script(
         tmp_path, {"match": {"exact": "two"}, "reply": {"error": "down"}}, {"default": True, "reply": "yes"}
     )
-    assert command("aigo-bridge", *run).json["samples"]["failed"] == 1
+    assert aigo(*run).json["samples"]["failed"] == 1
     script(
         tmp_path,
         {"match": {"exact": "one"}, "reply": {"error": "never asked"}},
         {"default": True, "reply": "yes"},
     )
 
-    done = command("aigo-bridge", *run, "--resume")
+    done = aigo(*run, "--resume")
 
     assert done.code == 0, done.err
     assert done.json["samples"]["failed"] == 0

@@ -6,9 +6,7 @@ import base64
 import html
 import json
 import re
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,7 +14,7 @@ from urllib.parse import quote
 import pytest
 from tests.support.commands import ENVIRONMENT, Finished
 from tests.support.endpoint import Endpoint, Raw, completion, delta, events
-from tests.support.forked import Server, finished
+from tests.support.forked import finished
 from tests.support.unwritten import contents, leaks
 
 
@@ -234,8 +232,7 @@ process_output:
     )
 
 
-HOMES = {"XDG_DATA_HOME": "data", "INSPECT_DATA_DIR": "data", "XDG_CACHE_HOME": "cache"}
-"""Variables that can be read when modules are loaded: one folder for all tests, which are forked where these stand."""
+HOMES = {"XDG_DATA_HOME": "data", "XDG_CACHE_HOME": "cache"}
 STORED = {"HEX_ACCESS_KEY", "NUMBER_TOKEN"}
 """Keys that stand in `.env`."""
 
@@ -256,19 +253,11 @@ def environment(homes: Path) -> dict[str, str]:
     return {**ENVIRONMENT, **keys, **{name: str(homes / folder) for name, folder in HOMES.items()}}
 
 
-@pytest.fixture(scope="module")
-def forking(environment: dict[str, str]) -> Iterator[Callable[[str], Server]]:
-    """Fork server for engine commands in this environment."""
-    with ExitStack() as stack:
-        yield cache(lambda engine: stack.enter_context(Server(engine, environment)))
-
-
 @pytest.fixture
 def run(
     endpoint: Endpoint,
     tmp_path: Path,
     environment: dict[str, str],
-    forking: Callable[[str], Server],
 ) -> Callable[..., Finished]:
     """Run a command in its own folder, with all keys in its environment or `.env` and a server that repeats them."""
     endpoint.answer = answers()
@@ -281,9 +270,7 @@ def run(
 
     def start(*args: object) -> Finished:
         (place / ".env").write_bytes((inputs / "env").read_bytes())
-        server = forking("lighteval" if "lighteval" in args else "inspect")
-        assert server.serves(variables)
-        done = finished(["aigo-bridge", *args], cwd=place, env=variables, server=server, timeout=150)
+        done = finished(["aigo-bridge", *args], cwd=place, env=variables, timeout=150)
         (place / ".env").unlink()
         return Finished(done.returncode, done.stdout, done.stderr)
 

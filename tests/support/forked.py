@@ -55,7 +55,7 @@ ENGINES = {
 """What a server has loaded before its first command. One that has loaded torch is slow to fork: it serves commands that need it, and no others."""
 
 LATE = re.compile(
-    r"XDG_(DATA|CACHE)_HOME|AWS_\w+|\w+_(KEY|TOKEN|SECRET|PASSWORD|BASE_URL)|AIGO_\w+|INSPECT_DISPLAY|PYTEST_\w+|TMPDIR|RAY_\w+|KMP_\w+|TORCHINDUCTOR_\w+|_RJEM_\w+"
+    r"XDG_(DATA|CACHE)_HOME|AWS_\w+|\w+_(KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|BASE_URL)|DATABASE_URL|AIGO_\w+|INSPECT_DISPLAY|PYTEST_\w+|TMPDIR|RAY_\w+|KMP_\w+|TORCHINDUCTOR_\w+|_RJEM_\w+"
 )
 """Variables that are read when they are needed, or that Ray, torch and polars set themselves; any other can have been read when a module was loaded."""
 

@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from pathlib import Path
 
 import jsonschema
 import pytest
 import yaml
 from tests.support.commands import REPOSITORY, Run
+from typer.testing import CliRunner
+
+from aigo_bridge.cli import app
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a result log by running a task."""
+    examples, folder = REPOSITORY / "examples" / "capitals", tmp_path_factory.mktemp("run")
+    words = ["run", examples, "--model", f"scripted/{examples / 'answers.jsonl'}", "--out", folder]
+    done = CliRunner().invoke(app, list(map(str, words)))
+    assert done.exit_code == 0, done.output
+    return folder / "capitals.tasklog.json"
 
 
 @pytest.fixture
-def result(aigo: Run, tmp_path: Path) -> Path:
-    """Write a result log by running a task."""
-    examples = REPOSITORY / "examples" / "capitals"
-    done = aigo(
-        "run", examples, "--model", f"scripted/{examples / 'answers.jsonl'}", "--out", tmp_path / "out"
-    )
-    assert done.code == 0, done.err
-    return tmp_path / "out" / "capitals.tasklog.json"
+def result(written: Path, tmp_path: Path) -> Path:
+    """Return a result log in the test's folder."""
+    (tmp_path / "out").mkdir()
+    return Path(shutil.copy(written, tmp_path / "out"))
 
 
 # validate

@@ -6,8 +6,6 @@ import gzip
 import io
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no types
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # has no types
 import pytest
 import zstandard
+from tests.support.forked import finished
 
 from aigo_bridge.datasets.files import load_file
 from aigo_bridge.datasets.rows import Selection
@@ -83,7 +82,7 @@ except DatasetError as error:
     print(error.issues[0].message, "|", error.issues[0].hint, error.code)
 """
     env = {**os.environ, "AIGO_BRIDGE_ROWS_MIB": "128"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=60)
+    done = finished(["-c", code], env=env, timeout=60)
     assert "MiB of rows; expected at most 100 times its size" in done.stdout, done.stderr[-2000:]
     assert "AIGO_BRIDGE_ROWS_MIB" in done.stdout
     assert "AB308" in done.stdout

@@ -5,12 +5,12 @@ from __future__ import annotations
 import fcntl
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.support.forked import start
 
 CODE = {
     "worker": """
@@ -54,10 +54,9 @@ exporting = new_content(Path("exported"), force=False)
 @contextmanager
 def running(folder: Path, what: str) -> Iterator[subprocess.Popen[str]]:
     """Run a process that creates a temporary file or folder and waits."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", f"{CODE[what]}\nprint('made', flush=True)\nimport time\ntime.sleep(600)"],
+    process = start(
+        ["-c", f"{CODE[what]}\nprint('made', flush=True)\nimport time\ntime.sleep(600)"],
         stdout=subprocess.PIPE,
-        text=True,
         cwd=folder,
         env={**os.environ, "TMPDIR": str(folder)},
     )

@@ -21,11 +21,18 @@ from aigo_bridge.snippets import Remote, Snippet, SnippetHost, SnippetLimits, ch
 from aigo_bridge.snippets.protocol import LineError, TooLargeReplyError, read_line
 
 
-@pytest.fixture
-def host() -> Iterator[SnippetHost]:
-    host = SnippetHost(SnippetLimits(seconds=1, memory_bytes=1 << 30))
+@pytest.fixture(scope="module")
+def used() -> Iterator[SnippetHost]:
+    host = SnippetHost()
     yield host
     host.close()
+
+
+@pytest.fixture
+def host(used: SnippetHost) -> SnippetHost:
+    """Return a host whose workers other tests use, too, unless a call has ended them."""
+    used.limits = SnippetLimits(seconds=1, memory_bytes=1 << 30)
+    return used
 
 
 async def twice(value: Any) -> Any:

@@ -186,8 +186,8 @@ ENDLESS = (
 def test_slow_query_is_stopped_after_the_timeout(quiz: Path, query: str) -> None:
     start = time.monotonic()
     with (
-        pytest.raises(UsageError, match=r"takes longer than 0\.3 s; allow more with --timeout"),
-        answered(query, results_at([quiz]), TimeLimit(0.3)) as answer,
+        pytest.raises(UsageError, match=r"takes longer than 0\.1 s; allow more with --timeout"),
+        answered(query, results_at([quiz]), TimeLimit(0.1)) as answer,
     ):
         for _ in answer.rows:
             pass

@@ -47,8 +47,8 @@ def files(lake: Path) -> list[str]:
 def test_import_by_ranges_equals_an_import_of_the_whole_log(tmp_path: Path, cut: None, jobs: int) -> None:
     logs = tmp_path / "logs"
     logs.mkdir()
-    for path in GOLDEN.glob("*.eval"):
-        shutil.copy(path, logs)
+    for name in ("0.3.50", "0.3.240", "0.3.285-chunked"):
+        shutil.copy(GOLDEN / f"{name}.eval", logs)
     make_log(logs / "a.eval", run="run-a", samples=7)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ranges, "LARGE", 1 << 40)
