@@ -8,13 +8,14 @@ import signal
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import orjson
 import pytest
 from hypothesis import settings
 from tests.support import fork_server
-from tests.support.commands import TASKS, Finished, Run, called
+from tests.support.commands import ENVIRONMENT, TASKS, Finished, Run, called
 from tests.support.durations import is_nightly, missing_parameters, without_parameters
 from tests.support.endpoint import Endpoint
 
@@ -22,6 +23,11 @@ from aigo_bridge.snippets import host
 
 MOST_WORKERS = host.MOST_WORKERS
 FREEZE_COUNT = gc.get_freeze_count
+
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    # Inspect keeps the buffers of killed runs for three days, and looks through all of them in each run.
+    DATA = TemporaryDirectory(prefix="aigo-data-", ignore_cleanup_errors=True)
+    os.environ["XDG_DATA_HOME"] = ENVIRONMENT["XDG_DATA_HOME"] = DATA.name
 
 # Shells start what they put in the background deaf to interrupts, and `nohup` to hangups: so would be all that the tests start, and stop.
 for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
