@@ -120,8 +120,8 @@ def import_into(
     marks = {(entry.location, entry.mark) for entry in state.entries.values() if entry.mark}
     fresh = not_known(pieces, marks)
     jobs = options.jobs or os.cpu_count() or 1
-    limits = sizes()
-    if not any(piece.size >= limits.large for piece in fresh):
+    limits = sizes(sum(piece.size for piece in fresh), jobs)
+    if not any(piece.size >= limits[0] for piece in fresh):
         jobs = max(1, min(jobs, len(fresh)))
     one = replace(options, jobs=1, output_format="json")
     target = LakeTarget(lake, state.log_files, finished_only)

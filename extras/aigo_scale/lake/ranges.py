@@ -33,25 +33,18 @@ if TYPE_CHECKING:
     from aigo_bridge.engine.engine import LogRange, RangeImporter
 
 LARGE, RANGE_BYTES = 32 << 20, 8 << 20
-"""Minimum size of a log that is split, and approximate size of a range, in bytes."""
+"""Minimum size of a log that is always split, and approximate size of its ranges, in bytes."""
+LEAST = 4 << 20
+"""Minimum size in bytes of a log that is split because other processes would wait for it."""
 MOST_RANGES = 16
 """Maximum number of ranges of one log. Each process reads the log's directory and copies it from a
 storage."""
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """Size limits for splitting logs. The driver sends them to all processes."""
-
-    large: int
-    """Minimum size of a log that is split, in bytes."""
-    range_bytes: int
-    """Approximate size of a range in bytes."""
-
-
-def sizes() -> Sizes:
-    """Return the size limits of this process."""
-    return Sizes(LARGE, RANGE_BYTES)
+def sizes(total: int, jobs: int) -> tuple[int, int]:
+    """Return the minimum size of a log that is split, and the size of its ranges, for an import in bytes."""
+    share = max(LEAST, total // (2 * jobs)) if jobs > 1 else LARGE
+    return min(LARGE, share), min(RANGE_BYTES, share // 2 + 1)
 
 
 @dataclass(frozen=True)
@@ -81,13 +74,14 @@ class WrittenRange:
 
 
 def import_or_split(
-    lake: LakeTarget, pieces: Sequence[LogCandidate], options: ImportOptions, limits: Sizes
+    lake: LakeTarget, pieces: Sequence[LogCandidate], options: ImportOptions, limits: tuple[int, int]
 ) -> list[LogImport | Split]:
     """Import files one after the other. For a large log, return its ranges instead."""
-    if len(pieces) == 1 and pieces[0].size >= limits.large:
+    large, range_bytes = limits
+    if len(pieces) == 1 and pieces[0].size >= large:
         try:
             with on_this_machine(pieces[0]) as path:
-                split = _split(lake, pieces[0], path, options, limits.range_bytes)
+                split = _split(lake, pieces[0], path, options, range_bytes)
         except (BridgeError, OSError):
             split = None  # the import of the whole log reports the error
         if split is not None:

@@ -99,3 +99,14 @@ def test_log_changed_during_a_range_import_is_imported_again(
     assert len(calls) > 2
     assert [(one.run_id, one.samples) for one in load_state(open_lake(lake)).results()] == [("run-b", 3)]
     assert len(rows(lake, "samples")) == 3
+
+
+@pytest.mark.parametrize(
+    ("total", "jobs", "is_split"),
+    [(20 << 20, 2, True), (20 << 20, 1, False), (200 << 20, 2, False), (3 << 20, 2, False)],
+)
+def test_log_is_split_if_other_processes_would_wait_for_it(total: int, jobs: int, is_split: bool) -> None:
+    large, range_bytes = ranges.sizes(total, jobs)
+    size = min(total, 20 << 20)
+    assert (size >= large) == is_split
+    assert not is_split or size > 7 * range_bytes
