@@ -294,7 +294,7 @@ def _written(logs: Sequence[EvalLog], out: Path, earlier_logs: set[Path]) -> dic
     """
     written: dict[Identity, EvalLog | Path] = {}
     with contextlib.suppress(Exception):  # other files in the folder must not affect the logs of this run
-        for run in reversed(earlier_runs(out)):
+        for run in () if logs else reversed(earlier_runs(out)):
             if run.path not in earlier_logs:
                 written[identity_of(run.plan)] = run.path
     for log in logs:
