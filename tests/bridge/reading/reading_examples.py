@@ -21,12 +21,8 @@ RUN = EXAMPLES.pop("run")
 SINGLE_TURN = EXAMPLES["single_turn"]
 MULTI_TURN = EXAMPLES["multi_turn"]
 PASS_THROUGH = EXAMPLES["pass_through"]
-PYTHON_SOLVER = EXAMPLES["python_solver"]
-GROUPED = EXAMPLES["grouped"]
-AGENT = EXAMPLES["agent"]
 SYSTEM = EXAMPLES["system"]
 DATASET = EXAMPLES["dataset"]
-GENERATED = EXAMPLES["generated"]
 GENERATOR = EXAMPLES["generator"]
 MODEL = EXAMPLES["model"]
 ADAPTER = EXAMPLES["adapter"]
@@ -34,8 +30,6 @@ PLAN = EXAMPLES["plan"]
 APP = EXAMPLES["app"]
 POLICY = EXAMPLES["policy"]
 RISK_SCORER = EXAMPLES["risk_scorer"]
-METHODOLOGY = EXAMPLES["methodology"]
-ACTION_RULE = EXAMPLES["action_rule"]
 
 SOURCES = {
     "url": "{type: url, url: 'https://example.org/x.csv', filters: []}",

@@ -30,7 +30,6 @@ BASE = (
     "definition:\n  dataset: {key: << config.d >>}\n  solver: {type: pass_through_solver, trace_column: t}\n  scorers:\n"
     "    - {type: model_as_a_judge_scorer, model_key: << config.m >>, user_prompt: x}\n"
 )
-ANY_MODEL = MODEL.replace("<< secrets.KEY >>", "k")
 
 
 def scorer(text: str) -> str:

@@ -15,7 +15,6 @@ from inspect_ai.model import (
     ChatCompletionChoice,
     ChatMessageAssistant,
     ChatMessageSystem,
-    ChatMessageTool,
     ChatMessageUser,
     ContentAudio,
     ContentData,
@@ -388,7 +387,3 @@ def edited(log: EvalLog, folder: Path) -> Path:
     path = folder / "edited.eval"
     write_eval_log(full, str(path))
     return path
-
-
-def tool_message(text: str) -> ChatMessageTool:
-    return ChatMessageTool(content=text, tool_call_id="c", function="f")
