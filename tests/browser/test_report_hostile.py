@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 
 import pytest
 from tests.browser.conftest import open_page
-from tests.browser.test_shapes import barriers
 from tests.support.hostile_texts import HOSTILE, RICH
 from tests.support.results import message, metric, result, sample, score, trial
 
@@ -270,7 +269,6 @@ def test_hostile_texts_are_harmless_on_start_page_and_in_comparison(page: Page, 
     page.get_by_text(f"of {len(texts)} pairs").wait_for()
     page.locator(".breakdown summary").click()
     harmless(page)
-    assert barriers(page) == []
     page.locator(".pairs-of-samples .link").first.click()
     page.locator(".diff").wait_for()
     for number in range(1, 10):

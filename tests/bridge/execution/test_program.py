@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -96,36 +97,39 @@ def test_failure_is_restored_from_a_log_and_becomes_evidence() -> None:
     assert error.model_dump(mode="json")["stage"] == "score"
 
 
-def score_all(source: str, rows: list[dict[str, Any]]) -> list[Score | SampleFailure]:
+@pytest.fixture(scope="module")
+def host() -> Iterator[SnippetHost]:
+    host = SnippetHost(SnippetLimits(seconds=20))
+    yield host
+    host.close()
+
+
+def score_all(host: SnippetHost, source: str, rows: list[dict[str, Any]]) -> list[Score | SampleFailure]:
     spec = SCORER.validate_python(
         {"type": "python_all_samples", "compute_scores_snippet": source, "metrics": []}
     )
     samples = [Sample(number, row) for number, row in enumerate(rows)]
-    host = SnippetHost(SnippetLimits(seconds=20))
     (compiled,) = compile_scorers([spec], samples=samples, host=host)
 
     async def main() -> list[Score | SampleFailure]:
         works = [contained(compiled.score(sample, None, nobody), "score") for sample in samples]
         return await asyncio.gather(*works)
 
-    try:
-        return asyncio.run(main())
-    finally:
-        host.close()
+    return asyncio.run(main())
 
 
-def test_all_samples_are_scored_in_order_by_one_call() -> None:
+def test_all_samples_are_scored_in_order_by_one_call(host: SnippetHost) -> None:
     source = (
         "calls = []\ndef compute_scores(samples):\n    calls.append(1)\n"
         "    return [{'scores': {'n': s['n'] * 2}, 'metadata': {'calls': len(calls)}} for s in samples]"
     )
-    found = score_all(source, [{"n": 3}, {"n": 1}, {"n": 2}])
+    found = score_all(host, source, [{"n": 3}, {"n": 1}, {"n": 2}])
     assert found == [Score({"n": number}, {"calls": 1}) for number in (6, 2, 4)]
 
 
-def test_invalid_score_entry_fails_only_its_sample() -> None:
+def test_invalid_score_entry_fails_only_its_sample(host: SnippetHost) -> None:
     good, bad, metadata = score_all(
-        "def compute_scores(s): return [{'x': 1}, 'two', {'scores': {}, 'metadata': [1]}]", [{}, {}, {}]
+        host, "def compute_scores(s): return [{'x': 1}, 'two', {'scores': {}, 'metadata': [1]}]", [{}, {}, {}]
     )
     assert good == Score({"x": 1})
     assert isinstance(bad, SampleFailure)
@@ -146,8 +150,10 @@ def test_invalid_score_entry_fails_only_its_sample() -> None:
         ("1 / 0", "ZeroDivisionError: division by zero (line 1, in compute_scores"),
     ],
 )
-def test_exception_in_the_scoring_call_fails_every_sample(returned: str, message: str) -> None:
-    found = score_all(f"def compute_scores(samples): return {returned}", [{}, {}])
+def test_exception_in_the_scoring_call_fails_every_sample(
+    host: SnippetHost, returned: str, message: str
+) -> None:
+    found = score_all(host, f"def compute_scores(samples): return {returned}", [{}, {}])
     assert len(found) == 2
     for each in found:
         assert isinstance(each, SampleFailure)
@@ -167,6 +173,6 @@ def test_exception_in_the_scoring_call_fails_every_sample(returned: str, message
     ],
 )
 def test_score_entries_with_and_without_metadata_are_distinguished(
-    entry: dict[str, Any], outcome: Score
+    host: SnippetHost, entry: dict[str, Any], outcome: Score
 ) -> None:
-    assert score_all(f"def compute_scores(samples): return [{entry!r}]", [{}]) == [outcome]
+    assert score_all(host, f"def compute_scores(samples): return [{entry!r}]", [{}]) == [outcome]

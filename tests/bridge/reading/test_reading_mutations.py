@@ -70,7 +70,13 @@ def _end(node: Any) -> int:
     return _end(last[1] if isinstance(last, tuple) else last)
 
 
-CASES = [(name, path) for name, text in TEXTS.items() for path, _, _ in _pairs(text)]
+def _own_pairs(name: str) -> Iterator[tuple[tuple[Any, ...], Any, Any]]:
+    """Yield the entries of an example, without those outside a source or connection: other examples have them."""
+    own = {"source": "source", "connection": "config"}.get(name.split(maxsplit=1)[0])
+    return (pair for pair in _pairs(TEXTS[name]) if own is None or pair[0][0] == own)
+
+
+CASES = [(name, path) for name in TEXTS for path, _, _ in _own_pairs(name)]
 
 
 def _entry(name: str, path: tuple[Any, ...]) -> tuple[str, Any, Any]:
@@ -84,7 +90,7 @@ def test_mutation_table_has_enough_cases() -> None:
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_misspelt_key_is_reported_at_every_depth_with_a_suggestion(name: str, tmp_path: Path) -> None:
-    for path, key, _ in _pairs(TEXTS[name]):
+    for path, key, _ in _own_pairs(name):
         if path == ("definition",) or len(key.value) < 3:
             continue  # the kind is unknown without a definition, and two letters have no similar name
         wrong = key.value + "x"
@@ -104,7 +110,7 @@ def test_misspelt_key_is_reported_at_every_depth_with_a_suggestion(name: str, tm
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_value_of_the_wrong_type_is_reported_at_its_position(name: str, tmp_path: Path) -> None:
-    for path, key, value in _pairs(TEXTS[name]):
+    for path, key, value in _own_pairs(name):
         if (path[-1] in FREE and path[-1] != "config") or path[-2:] == ("config", "api_key"):
             continue
         # No field accepts a list of lists, and a text is neither a mapping nor a list.
@@ -138,7 +144,7 @@ def test_a_value_of_the_wrong_type_is_reported_at_its_position(name: str, tmp_pa
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_missing_required_key_is_reported(name: str, tmp_path: Path) -> None:
-    for path, key, value in _pairs(TEXTS[name]):
+    for path, key, value in _own_pairs(name):
         if path[-1] not in {"key", "display_name", "ground_truth", "field", "expression", "url", "model_key"}:
             continue
         if path[-1] in {"key", "model_key"} and name != "single_turn" and len(path) > 1:
