@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,21 +36,33 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("browser"))
 
 
-@pytest.fixture(scope="package")
-def browser() -> Iterator[Browser]:
-    """Start headless Chromium with a new profile folder. It is closed after these tests, because engines cannot
-    run while its event loop runs in this process.
-    """
+_OPENED: list[Browser] = []
+_CLOSING = ExitStack()
+
+
+@pytest.fixture
+def browser() -> Browser:
+    """Return headless Chromium with a new profile folder, started by the first test that needs it."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         assert os.environ.get("AIGO_BROWSER") != "required", "there is no Chromium"
         pytest.skip("there is no Chromium here (Debian: apt-get install chromium)")
-    from playwright.sync_api import sync_playwright
+    if not _OPENED:
+        from playwright.sync_api import sync_playwright
 
-    with sync_playwright() as playwright:
+        playwright = _CLOSING.enter_context(sync_playwright())
         started = playwright.chromium.launch(executable_path=chromium, headless=True, args=list(FLAGS))
-        yield started
-        started.close()
+        _CLOSING.callback(started.close)
+        _OPENED.append(started)
+    return _OPENED[0]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """Close the browser before another folder's test: engines cannot run while its event loop runs in this process."""
+    if nextitem is None or Path(__file__).parent not in nextitem.path.parents:
+        _OPENED.clear()
+        _CLOSING.close()
 
 
 @pytest.fixture
