@@ -333,7 +333,7 @@ def test_keys_printed_by_a_task_and_its_code_are_removed(
     assert done.code == 1, done.err
     assert shown[-1].code == 2
     assert "rows" in shown[-1].err or "own" in shown[-1].err
-    assert "knows to be secret" in shown[-1].err
+    assert "would contain a known secret" in shown[-1].err
     assert not (tmp_path / "work" / "exported").exists()
     assert_unwritten(tmp_path / "work", homes, done, *shown)
     evidence = (tmp_path / "work" / "out" / "own.tasklog.json").read_text()

@@ -10,6 +10,7 @@ outputs, before the answer. An answer is only generated if another scorer needs 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -260,7 +261,10 @@ class PlanRun:
         stored = solved_json(result, record, postprocessed=program.postprocessor is not None)
         if "failure" in stored:
             result = SampleFailure.from_json(stored["failure"])
-        self.solved.add(trial, stored, _response_parts(stored, result))
+        parts = None
+        with contextlib.suppress(Exception):  # the error is reported when the response is saved
+            parts = _response_parts(stored, result)
+        self.solved.add(trial, stored, parts)
         return result, record.tokens
 
     async def _solution(self, program: SampleProgram, sample: Sample, trial: int) -> Solution | SampleFailure:
@@ -301,9 +305,8 @@ class PlanRun:
             for row in rows:
                 asker = self.progress.asker(sample.id, trial[1], f"{scorer.key}/{row.sample.id}")
                 with CallLog(scorer.key, "scorer") as record, asking(asker):
-                    outcome = await within(
-                        self.time_limit, "score", self.program.score(scorer, row, self.models)
-                    )
+                    work = self.program.score(scorer, row, self.models)
+                    outcome = await within(self.time_limit, "score", work)
                 spent.note(scorer.key, outcome)
                 spent.tokens = (spent.tokens or 0) + record.tokens
                 failure = failure or (outcome if isinstance(outcome, SampleFailure) else None)
@@ -329,12 +332,11 @@ class PlanRun:
                 parts = _response_parts(stored, load_solution(stored, self.plan.samples[number]))
             responses.append(parts)
             outcomes.append(text)
-        _, _, logprobs, alone = responses[0]
         return AigoResponse(
             input=next((messages for messages, *_ in responses if messages), []),
             text=[answer for _, answer, *_ in responses],
-            logprobs=logprobs,
-            unconditioned_logprobs=alone or None,
+            logprobs=responses[0][2],
+            unconditioned_logprobs=responses[0][3] or None,
             aigo=f"[{', '.join(outcomes)}]",
         )
 

@@ -344,9 +344,7 @@ class AigoModel(UncachedModel):
 
 
 class AigoComputation(SampleLevelComputation):  # type: ignore[misc]  # lighteval is untyped
-    """Computation without values, because documents are scored when they are solved. Their scores are written
-    when results are saved.
-    """
+    """Computation without values, because documents are scored when they are solved."""
 
     def __str__(self) -> str:
         # This text is written to the results file. The default form contains a memory address.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -256,7 +257,7 @@ def _run_one(
                 "started_at": started,
                 "ended_at": steady_time(),
                 "models": work.names(),
-                "model_usage": _usage(run),
+                "model_usage": _contained(partial(_usage, run)),
                 "datasets": {}
                 if plan.origin is None
                 else {key: display_path(file) for key, file in plan.origin.datasets.items()},
@@ -278,10 +279,8 @@ def _run_one(
     return path, run.interrupted
 
 
-def _contained(compute: Callable[[], dict[str, float]]) -> dict[str, float]:
-    """Compute values that lighteval shows in addition to the evidence. On an error, return none: the evidence
-    reports it.
-    """
+def _contained(compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Compute values for lighteval's output. On an error, return none, because the evidence reports it."""
     try:
         return compute()
     except Exception:  # noqa: BLE001  # save the samples even if their summary fails
@@ -304,9 +303,7 @@ def _usage(run: PlanRun) -> dict[str, dict[str, int]]:
 
 
 def _summary(run: PlanRun) -> dict[str, float]:
-    """Return the plan's metrics for lighteval's output, as `<scorer>.<metric>`. Evidence does not use
-    them.
-    """
+    """Return the plan's metrics for lighteval's output only, as `<scorer>.<metric>`."""
     plan = run.plan
     tally = RunningTotals(plan)
     if plan.entity == "system":
