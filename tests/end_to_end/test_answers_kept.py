@@ -22,8 +22,8 @@ from tests.support.running import wait_until
 from aigo_bridge.execution.checkpoint import Checkpoint
 
 Load = Callable[[Path], dict[str, Any]]
-SAMPLES = 100
-CONNECTIONS = 16
+SAMPLES = 60
+CONNECTIONS = 8
 TASK = """
 key: t
 display_name: T
@@ -40,7 +40,7 @@ definition:
 
 @pytest.fixture
 def folder(endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Task with a hundred questions."""
+    """Task with sixty questions."""
     monkeypatch.setenv("LOCAL_BASE_URL", endpoint.url)
     monkeypatch.setenv("LOCAL_API_KEY", "none")
     rows = [{"q": f"q{n}", "right": "even" if n % 3 else "odd"} for n in range(SAMPLES)]

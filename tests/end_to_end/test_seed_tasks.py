@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.commands import Run
+from tests.support.commands import TASKS, Run, called
 
 from aigo_bridge.dtypes import TaskResultLog
 
@@ -29,15 +29,21 @@ def texts(items: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return [(item["role"], "".join(part["text"] for part in item["content"])) for item in items]
 
 
-@pytest.fixture
-def trivia(aigo: Run, tasks: Path, tmp_path: Path, result_of: Load) -> dict[str, Any]:
-    folder = tasks / "hp-trivia"
-    done = aigo(
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Output folder of the judged task."""
+    out, folder = tmp_path_factory.mktemp("trivia") / "out", TASKS / "hp-trivia"
+    done = called(
         "run", folder, "--model", scripted(folder / "answers.jsonl"),
-        "--model-map", f"{JUDGE}={scripted(folder / 'judge.jsonl')}", "--out", tmp_path / "out",
+        "--model-map", f"{JUDGE}={scripted(folder / 'judge.jsonl')}", "--out", out,
     )  # fmt: skip
     assert done.code == 0, done.err
-    return result_of(tmp_path / "out" / "hp-trivia.tasklog.json")
+    return out
+
+
+@pytest.fixture
+def trivia(out: Path, result_of: Load) -> dict[str, Any]:
+    return result_of(out / "hp-trivia.tasklog.json")
 
 
 def test_generic_input_scores_exact_answers(aigo: Run, tasks: Path, tmp_path: Path, result_of: Load) -> None:
@@ -173,9 +179,9 @@ def test_config_changes_the_counts(aigo: Run, tasks: Path, tmp_path: Path) -> No
     assert [(row["name"], row["value"]) for row in done.json["metrics"]] == [("Uniqueness Rate", 0.5)]
 
 
-def test_result_is_a_task_result_log(trivia: dict[str, Any], tmp_path: Path) -> None:
+def test_result_is_a_task_result_log(out: Path) -> None:
     """The file can be loaded as AI GO's type and describes the run completely."""
-    log = TaskResultLog.model_validate_json((tmp_path / "out" / "hp-trivia.tasklog.json").read_text())
+    log = TaskResultLog.model_validate_json((out / "hp-trivia.tasklog.json").read_text())
 
     assert log.format_version == "v1"
     assert log.specification.task.key == "hp-trivia"
@@ -185,21 +191,21 @@ def test_result_is_a_task_result_log(trivia: dict[str, Any], tmp_path: Path) -> 
     assert log.errors == []
 
 
-def test_folder_contains_only_log_evidence_and_provenance(trivia: dict[str, Any], tmp_path: Path) -> None:
+def test_folder_contains_only_log_evidence_and_provenance(out: Path) -> None:
     """No temporary or incomplete files."""
-    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    names = sorted(path.name for path in out.iterdir())
 
     assert names[0].endswith(".eval")
     assert names[1:] == ["hp-trivia.provenance.json", "hp-trivia.tasklog.json"]
 
 
-def test_evidence_is_rebuilt_from_the_log_alone(trivia: dict[str, Any], tmp_path: Path, aigo: Run) -> None:
+def test_evidence_is_rebuilt_from_the_log_alone(out: Path, tmp_path: Path) -> None:
     """Reading the native log writes the evidence of `run` byte for byte."""
     from aigo_bridge.engine.registry import load_engine
     from aigo_bridge.evaluation.writing import write_result
 
-    (log,) = (tmp_path / "out").glob("*.eval")
+    (log,) = out.glob("*.eval")
     again = tmp_path / "again.tasklog.json"
     write_result(load_engine("inspect").read(log), again, engine="inspect")
 
-    assert again.read_bytes() == (tmp_path / "out" / "hp-trivia.tasklog.json").read_bytes()
+    assert again.read_bytes() == (out / "hp-trivia.tasklog.json").read_bytes()

@@ -12,10 +12,8 @@ from typing import Any
 
 import orjson
 import pytest
-from tests.support.commands import Run
-from typer.testing import CliRunner
+from tests.support.commands import Run, called
 
-from aigo_bridge.cli import app
 from aigo_bridge.errors import EvidenceError
 from aigo_bridge.results.records import numbers_from_json
 from aigo_inspect.logs.shapes import HEADER_KEY
@@ -100,7 +98,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
             original = projects[engine, task] = write_project(tmp_path_factory.mktemp(engine), task)
             with pytest.MonkeyPatch.context() as patch:
                 patch.chdir(original)
-                CliRunner().invoke(app, command(engine))
+                called(*command(engine))
         shutil.copytree(projects[engine, task], folder, dirs_exist_ok=True)
         return native_log(folder)
 
