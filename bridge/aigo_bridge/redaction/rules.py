@@ -14,7 +14,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -228,9 +228,12 @@ _NEEDLESS = re.compile(rb"\\u00(?:3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa])")
 """Letters and digits that are escaped unnecessarily."""
 _NEEDLESS_TEXT = re.compile(_NEEDLESS.pattern.decode())
 _LONGEST = 200
-_TOGETHER = 14
-"""Number of patterns to search together. With twice as many, the search for their first letters is much
-slower.
+_TOGETHER = 20
+"""Maximum number of hints to search together. With more, the search for their first letters is slower."""
+_BEHIND_START = re.compile(r"[\[()].*")
+_LONG_START = 4
+"""Number of letters of a hint that the search compares at once. A single hint with fewer letters before its
+first group makes the search for all other hints slower.
 """
 _UTF8 = SchemaValidator({"type": "str"})
 
@@ -347,6 +350,7 @@ def redaction(
     """
     rules: list[tuple[str, bytes]] = []
     hints: list[str] = []
+    contexts: list[str] = []
     variables = os.environ if environment is None else environment
     values = environment_secrets(variables)
     if environment is None:
@@ -361,7 +365,8 @@ def redaction(
             spelled.append((kind, secret))
     if well_known:
         rules += [(name, kind.pattern.encode()) for name, kind in WELL_KNOWN.items()]
-        hints += [*dict.fromkeys(kind.hint for kind in WELL_KNOWN.values()), _NEEDLESS.pattern.decode()]
+        hints += [kind.hint for name, kind in WELL_KNOWN.items() if name not in IN_PLACES]
+        contexts = [*(kind.hint for kind in IN_PLACES.values()), _NEEDLESS.pattern.decode()]
     user_rules = [_checked(text) for text in patterns]
     rules += user_rules
     # Python's regular expressions have more features than Rust's, so the user's own expressions are always
@@ -370,11 +375,24 @@ def redaction(
         None
         if user_rules
         else tuple(
-            SchemaValidator({"type": "str", "pattern": "|".join(hints[start : start + _TOGETHER])})
-            for start in range(0, len(hints), _TOGETHER)
+            SchemaValidator({"type": "str", "pattern": "|".join(group)})
+            for group in [*_groups(dict.fromkeys(hints)), contexts]
+            if group
         )
     )
     return Redactor(rules=PatternRules(tuple(rules), suspicion, tuple(spelled)))
+
+
+def _groups(hints: Iterable[str]) -> Iterator[list[str]]:
+    """Yield the hints that are searched together: those with a start of similar length."""
+    by_length: dict[int, list[str]] = {}
+    for hint in hints:
+        alternatives = hint.removeprefix("(?:").replace("\\", "").split("|")
+        length = min(len(_BEHIND_START.sub("", text)) for text in alternatives)
+        by_length.setdefault(min(max(length, _LONG_START - 2), _LONG_START), []).append(hint)
+    for group in by_length.values():
+        for begin in range(0, len(group), _TOGETHER):
+            yield group[begin : begin + _TOGETHER]
 
 
 NO_REDACTION = Redactor()
