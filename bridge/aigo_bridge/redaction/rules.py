@@ -273,8 +273,10 @@ class PatternRules:
         readable = data.isascii() or _UTF8.isinstance_python(data)
         if readable and not self.suspects(data):
             return data
+        # Well-known keys are ASCII. Searching for all of them without their hints takes seconds per MB.
+        text = None if readable else data.decode("ascii", "replace")
         for name, pattern in self.patterns:
-            if readable and name in WELL_KNOWN and not _hint(name).isinstance_python(data):
+            if name in WELL_KNOWN and not _hint(name).isinstance_python(data if text is None else text):
                 continue
             data = _replaced(name, _compiled(pattern), data, counts)
         if readable and _NEEDLESS.search(data):

@@ -117,3 +117,17 @@ def test_variables_that_are_not_secrets_are_kept() -> None:
     data = json.dumps(["false", "  short  ", "/home/somebody-else", "\udcff"]).encode()
     found = redaction(environment={**environment, "BAD_SECRET": "not utf-8 \udcff\udcff\udcff"})
     assert found.json(data) is data
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_a_key_in_a_document_that_is_not_utf8_is_replaced(name: str) -> None:
+    found = redaction(environment={})
+    document = b'{"text":"\xe4\xff ' + KEYS[name].encode() + b' \xc3"}'
+    assert found.json(document) == b'{"text":"\xe4\xff [redacted: ' + name.encode() + b'] \xc3"}'
+    assert found.found == {name: 1}
+
+
+def test_a_value_with_bytes_that_are_not_utf8_is_replaced() -> None:
+    document = b'{"text":"API_KEY=\xe4\xff1234abcd"}'
+    expected = b'{"text":"API_KEY=[redacted: value of a variable named like a secret]"}'
+    assert redaction(environment={}).json(document) == expected
