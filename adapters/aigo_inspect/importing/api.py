@@ -101,7 +101,8 @@ def _samples(
 ) -> Iterator[SampleEvidence]:
     aggregated = aggregated_scores(log.reductions(), loss) if log.has_epochs else {}
     for group in grouped(read_trials(log, keep=keep, loss=loss)):
-        totals.count(group)
+        for trial in group:
+            totals.count_trial(trial, first=trial is group[0])
         reduced = aggregated.get(str(group[0].sample_id))
         if reduced:
             loss.kept[REDUCED] += len(reduced)

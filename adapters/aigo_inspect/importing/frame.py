@@ -9,7 +9,7 @@ kept in `specification.config["inspect"]`, because it is the only exact record o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -60,11 +60,6 @@ class LogTotals:
     _called: set[str] = field(default_factory=set)
     """Models that the current sample called."""
 
-    def count(self, group: Iterable[MappedTrial]) -> None:
-        """Add one sample with its trials."""
-        for position, trial in enumerate(group):
-            self.count_trial(trial, first=not position)
-
     def count_trial(self, trial: MappedTrial, *, first: bool) -> None:
         """Add one trial. `first` starts a new sample; otherwise the trial belongs to the current sample."""
         if first:
@@ -73,7 +68,8 @@ class LogTotals:
             self.end_sample()
         self._trials.append({"errors": trial.errors, "scores": trial.scores})
         self.trials += 1
-        self.callers.update(trial.models - self._called)
+        for model in trial.models - self._called:
+            self.callers[model] += 1
         self._called |= trial.models
         for model, usage in trial.usage.items():
             counts = model_usage(usage) or {}

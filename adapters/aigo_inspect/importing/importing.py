@@ -264,7 +264,7 @@ def _import_open(
             totals = write_tables(reader, output, options.events, loss)
         else:
             plan = plan_ranges(reader, processes)
-            ranges = None if plan is None else partial(write_ranges, reader, plan, output, options, loss)
+            ranges = None if plan is None else partial(write_ranges, plan, output, options, loss)
             totals = write_json(reader, output, options, loss, ranges)
     except OSError as error:
         # Read errors are raised as EvidenceError. The message names the output, because a draft has another

@@ -7,19 +7,21 @@ or something cannot be read, the log is imported in one stream.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from itertools import groupby, pairwise
+from operator import attrgetter
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Self, cast
 
 from aigo_bridge.engine.engine import LogRange
 from aigo_bridge.errors import BridgeError
 from aigo_bridge.importing.log_import import ImportOptions, ImportReport, LossReport
 from aigo_bridge.process import no_collections
 from aigo_bridge.process.temporary import draft_folder_of
-from aigo_bridge.results.log_files import open_for_replacing
-from aigo_bridge.results.writing import DocumentWriter
+from aigo_bridge.results.log_files import mapped, open_for_replacing
+from aigo_bridge.results.writing import DocumentWriter, Piece
 from aigo_inspect.importing.attempts import superseded
 from aigo_inspect.importing.frame import LogTotals, frame_of
 from aigo_inspect.importing.writing import finish, reduced_scores, write_samples
@@ -28,11 +30,14 @@ from aigo_inspect.logs.reader import InspectLogReader, open_log
 from aigo_inspect.logs.shapes import FRAME, HEADER_KEY
 from aigo_inspect.logs.sources import local_path
 
-LARGE = 16 << 20
-"""Total size of the samples from which several processes are faster, in bytes."""
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
-SHARES = 3
-"""Number of ranges per process. Several small ranges balance slow and fast samples."""
+LARGE = 16 << 20
+"""Size of samples in bytes: from this total on, several processes are faster; maximum for one range."""
+
+SHARES = 6
+"""Minimum number of ranges per process. Several small ranges balance slow and fast samples."""
 
 _OF_OTHERS = (NO_TEXT, RENAMED, RENUMBERED)
 """Changes of sample ids that depend on the ids of all samples."""
@@ -46,7 +51,7 @@ class InspectRanges:
         aigo-bridge.
         """
         with open_log(log, bounds=options.bounds, redaction=options.redaction()) as reader:
-            return len(_samples(reader)) if has_ranges(reader) else None
+            return len(_Samples.of(reader).groups) if has_ranges(reader) else None
 
     def import_range(
         self, log: Path, output: Path, options: ImportOptions, first: int, end: int
@@ -56,8 +61,8 @@ class InspectRanges:
         with open_log(log, bounds=options.bounds, redaction=secrets) as reader:
             with open_for_replacing(output, clean=False) as file, no_collections():
                 writer = DocumentWriter(file)
-                part = _write_range(reader, writer, options, first, end)
-                if part is not None and isinstance(part.totals, LogTotals):
+                part = _Samples.of(reader).write(writer, options, first, end)
+                if part is not None:
                     finish(writer, frame_of(reader.header, part.totals, [], LossReport()))
             return part
 
@@ -69,7 +74,6 @@ class InspectRanges:
         with open_log(log, bounds=options.bounds, redaction=options.redaction()) as reader:
             reduced_scores(reader, loss)
             for part in ranges:
-                assert isinstance(part.totals, LogTotals)
                 totals.add(part.totals)
                 loss.add(part.loss)
             with open_for_replacing(output, clean=False) as file:
@@ -94,17 +98,6 @@ class InspectRanges:
         return report.with_exit_code(options.max_loss)
 
 
-def _samples(reader: InspectLogReader) -> list[list[SampleRef]]:
-    """Return the samples in order, each with its epochs."""
-    groups: list[list[SampleRef]] = []
-    for ref in reader.sample_refs("sample"):
-        if groups and groups[-1][0].id_text == ref.id_text:
-            groups[-1].append(ref)
-        else:
-            groups.append([ref])
-    return groups
-
-
 def has_ranges(reader: InspectLogReader) -> bool:
     """Return whether a log is a finished, undamaged archive that was not written by aigo-bridge."""
     metadata = reader.header["eval"].get("metadata")
@@ -112,27 +105,36 @@ def has_ranges(reader: InspectLogReader) -> bool:
     return reader.format == "eval" and not is_ours and not reader.damage and reader.finished
 
 
-def _write_range(
-    reader: InspectLogReader, writer: DocumentWriter, options: ImportOptions, start: int, end: int
-) -> LogRange | None:
-    """Write a range of samples of an open log; `None` if something is damaged or depends on other samples."""
-    refs = [ref for group in _samples(reader)[start:end] for ref in group]
-    reductions = reduced_scores(reader, LossReport())
-    # Changes and secrets found so far are counted with the frame.
-    reader.redaction.found.clear()
-    reader.changes.clear()
-    loss = LossReport()
-    totals = write_samples(reader, writer, options, loss, reductions, refs)
-    loss.changed.update(reader.changes)
-    if reader.damage or totals.samples != end - start or any(loss.changed[one] for one in _OF_OTHERS):
-        return None
-    return LogRange(totals.samples, loss, Counter(reader.redaction.found), totals)
+@dataclass(frozen=True)
+class _Samples:
+    """Samples of an open log, for all ranges of a process."""
+
+    reader: InspectLogReader
+    groups: list[list[SampleRef]]
+    """Samples in order, each with its epochs."""
+    reductions: dict[str, list[dict[str, Any]]]
+
+    @classmethod
+    def of(cls, reader: InspectLogReader) -> Self:
+        refs = groupby(reader.sample_refs("sample"), attrgetter("id_text"))
+        return cls(reader, [list(group) for _, group in refs], reduced_scores(reader, LossReport()))
+
+    def write(self, writer: DocumentWriter, options: ImportOptions, start: int, end: int) -> LogRange | None:
+        """Write a range of samples; return `None` if something is damaged or depends on other samples."""
+        reader, loss = self.reader, LossReport()
+        # Changes and secrets found so far are counted with the frame.
+        reader.redaction.found.clear()
+        reader.changes.clear()
+        refs = [ref for group in self.groups[start:end] for ref in group]
+        totals = write_samples(reader, writer, options, loss, self.reductions, refs)
+        loss.changed.update(reader.changes)
+        if reader.damage or totals.samples != end - start or any(loss.changed[one] for one in _OF_OTHERS):
+            return None
+        return LogRange(totals.samples, loss, Counter(reader.redaction.found), totals)
 
 
 class UnsuitableForRangesError(Exception):
-    """The log must be imported in one stream, because something is damaged or samples depend on each
-    other.
-    """
+    """The log must be imported in one stream."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,7 @@ class RangePlan:
     """Division of a large log into ranges for several processes."""
 
     log: Path
+    samples: _Samples
     ends: tuple[int, ...]
     """Number of samples up to the end of each range."""
     processes: int
@@ -151,10 +154,12 @@ def plan_ranges(reader: InspectLogReader, processes: int) -> RangePlan | None:
     path = local_path(reader.address)
     if path is None or processes < 2 or not has_ranges(reader):
         return None
-    sizes = [sum(map(reader.sample_size, group)) for group in _samples(reader)]
+    samples = _Samples.of(reader)
+    sizes = [sum(map(reader.sample_size, group)) for group in samples.groups]
     if sum(sizes) < LARGE or len(sizes) < 2:
         return None
-    return RangePlan(Path(path), _ends(sizes, min(len(sizes), processes * SHARES)), processes)
+    count = max(processes * SHARES, sum(sizes) // LARGE)
+    return RangePlan(Path(path), samples, _ends(sizes, min(len(sizes), count)), processes)
 
 
 def _ends(sizes: Sequence[int], count: int) -> tuple[int, ...]:
@@ -167,68 +172,98 @@ def _ends(sizes: Sequence[int], count: int) -> tuple[int, ...]:
 
 
 def write_ranges(
-    reader: InspectLogReader,
-    plan: RangePlan,
-    output: Path,
-    options: ImportOptions,
-    loss: LossReport,
-    writer: DocumentWriter,
+    plan: RangePlan, output: Path, options: ImportOptions, loss: LossReport, writer: DocumentWriter
 ) -> LogTotals:
-    """Write all samples of an open log: the first ranges in this process, the others in other processes,
-    as drafts next to `output`.
+    """Write all samples of an open log. Other processes convert ranges to drafts next to `output`.
 
     Raises:
         UnsuitableForRangesError: the log must be imported in one stream.
     """
-    from concurrent.futures.process import BrokenProcessPool
-
     from aigo_bridge.process.pool import running
 
+    reader, totals = plan.samples.reader, LogTotals()
     redacted, changes = Counter(reader.redaction.found), Counter(reader.changes)
-    here = max(1, len(plan.ends) // plan.processes)
-    others = list(zip(plan.ends[here - 1 :], plan.ends[here:], strict=False))
-    with draft_folder_of(output, output.parent) as folder:
-        work = [(plan.log, folder / str(first), options, first, end) for first, end in others]
-        with running(_range_text, work, plan.processes - 1) as futures:
-            part = _write_range(reader, writer, options, 0, plan.ends[here - 1])
-            totals = _added(part, LogTotals(), loss, redacted)
-            for (_, text, *_), future in zip(work, futures, strict=True):
-                try:
-                    part = future.result()
-                except BrokenProcessPool as error:
-                    raise UnsuitableForRangesError from error
-                samples_before = totals.samples
-                totals = _added(part, totals, loss, redacted)
-                with text.open("rb") as file:
-                    writer.copy_samples(totals.samples - samples_before, file)
-                text.unlink()
+    _OPEN[plan.log] = plan.samples
+    try:
+        with draft_folder_of(output, output.parent) as folder:
+            work = [(plan.log, folder / str(ends[0]), options, *ends) for ends in pairwise((0, *plan.ends))]
+            # Other processes begin with the last range, this one with the first.
+            with running(_draft, work[::-1], plan.processes - 1) as futures:
+                for (_, path, _, start, end), future in zip(work, futures[::-1], strict=True):
+                    if future.cancel():
+                        part = plan.samples.write(writer, options, start, end)
+                    else:
+                        part = _copied(path, future, writer)
+                    if part is None:
+                        raise UnsuitableForRangesError
+                    totals.add(part.totals)
+                    loss.add(part.loss)
+                    redacted.update(part.redacted)
+    finally:
+        del _OPEN[plan.log]
     for counts, earlier in ((reader.redaction.found, redacted), (reader.changes, changes)):
         counts.clear()
         counts.update(earlier)
     return totals
 
 
-def _added(part: LogRange | None, totals: LogTotals, loss: LossReport, redacted: Counter[str]) -> LogTotals:
-    if part is None:
-        raise UnsuitableForRangesError
-    assert isinstance(part.totals, LogTotals)
-    totals.add(part.totals)
-    loss.add(part.loss)
-    redacted.update(part.redacted)
-    return totals
+def _copied(path: Path, future: Future[_Draft | None], writer: DocumentWriter) -> LogRange | None:
+    """Write a draft of another process; return `None` if there is none."""
+    from concurrent.futures.process import BrokenProcessPool
 
-
-@lru_cache(maxsize=1)
-def _opened(log: Path, options: ImportOptions) -> InspectLogReader:
-    """Open a log for all ranges of a pool process. The log is closed when the process ends."""
-    return open_log(log, bounds=options.bounds, redaction=options.redaction())
-
-
-def _range_text(log: Path, output: Path, options: ImportOptions, start: int, end: int) -> LogRange | None:
-    """Write the text of a range of samples to a file. Runs in a pool process."""
     try:
-        with output.open("wb", buffering=1 << 18) as file, no_collections():
-            reader = _opened(log, options)
-            return _write_range(reader, DocumentWriter(file, start=b""), options, start, end)
+        draft = future.result()
+    except BrokenProcessPool:
+        return None
+    if draft is not None:
+        text = memoryview(mapped(path)[0])
+        writer.samples(draft[0].samples, (text[start : start + size] for start, size in draft[1]))
+        path.unlink()
+    return draft and draft[0]
+
+
+_OPEN: dict[Path, _Samples] = {}
+"""Log that this process imports. Forked processes inherit it."""
+_Draft = tuple[LogRange, list[tuple[int, int]]]
+"""Result of a range, and the start and length of the parts of its text in a file, in bytes."""
+
+
+def _draft(log: Path, path: Path, options: ImportOptions, start: int, end: int) -> _Draft | None:
+    """Write the text of a range of samples to a file."""
+    try:
+        if log not in _OPEN:  # until the process ends
+            _OPEN[log] = _Samples.of(open_log(log, bounds=options.bounds, redaction=options.redaction()))
+        with path.open("wb", buffering=1 << 18) as file, no_collections():
+            text = _DraftText(file)
+            part = _OPEN[log].write(DocumentWriter(cast("BinaryIO", text), start=b""), options, start, end)
     except (BridgeError, OSError, MemoryError):
         return None
+    return None if part is None else (part, text.slices)
+
+
+class _DraftText:
+    """Text that repeats parts of itself. The file contains each of them once."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.slices: list[tuple[int, int]] = []
+        self._file = file
+        self._size = 0
+        self._repeated: deque[tuple[bytes, int]] = deque(maxlen=4)
+        """Texts whose beginnings are written repeatedly, with their start in the file: one for each agent."""
+
+    def write(self, piece: Piece) -> None:
+        start, length = self._size, len(piece)
+        whole = piece.obj if isinstance(piece, memoryview) else piece
+        assert isinstance(whole, bytes)
+        known = next((start for text, start in self._repeated if text is whole), None)
+        if known is None:
+            self._file.write(whole)
+            self._size += len(whole)
+        if whole is not piece:
+            if known is None:
+                self._repeated.append((whole, start))
+            start = start if known is None else known
+        elif self.slices and sum(self.slices[-1]) == start:
+            start, before = self.slices.pop()
+            length += before
+        self.slices.append((start, length))

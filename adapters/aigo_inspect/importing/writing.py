@@ -16,7 +16,6 @@ The context option sets the amount of model input in the output:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ from aigo_bridge.importing.tables import TrialParts, total_of, written_tables
 from aigo_bridge.process import no_collections
 from aigo_bridge.results.counts import CountsTally, sample_facts, scorers_in
 from aigo_bridge.results.log_files import open_for_replacing
-from aigo_bridge.results.writing import DocumentWriter
+from aigo_bridge.results.writing import DocumentWriter, Piece
 from aigo_bridge.text.json_text import dumps
 from aigo_inspect.importing.attempts import superseded
 from aigo_inspect.importing.frame import LogTotals, frame_of
@@ -42,15 +41,12 @@ from aigo_inspect.mapping.samples import MappedTrial, marked, read_trials
 from aigo_inspect.mapping.scores import REDUCED, aggregated_scores
 from aigo_inspect.mapping.spans import Event
 
-Piece = bytes | memoryview
 _BATCH = 500
 """Maximum number of events, and of their context items, that are encoded together."""
 _SHORT = 4 << 20
 """Maximum size of a sample in the log whose evidence may be written as one text, in bytes."""
 
 
-_ROOM = 4096
-"""Initial buffer size of the encoder, in bytes."""
 SAMPLE_END = b"]}"
 
 
@@ -63,10 +59,7 @@ def sample_start(sample_id: str | int, aggregated: list[dict[str, Any]] | None) 
 def trial_pieces(trial: MappedTrial, context: ContextChoice = "full") -> Iterator[Piece]:
     """Yield the JSON text of one trial with the chosen amount of model input."""
     text = _short_trial(trial, context)
-    if text is None:
-        yield from _trial(trial, context)
-    else:
-        yield text
+    yield from _trial(trial, context) if text is None else (text,)
 
 
 def _short_trial(trial: MappedTrial, context: ContextChoice) -> bytes | None:
@@ -127,7 +120,7 @@ def _without_context(event: Event) -> Event:
 
 def _trial(trial: MappedTrial, context: ContextChoice) -> Iterator[Piece]:
     head = {"index": trial.index, "sample_id": trial.sample_id, "sample": {"data": trial.data}}
-    yield memoryview(dumps(head))[:-1]
+    yield dumps(head)[:-1]
     tail = dumps({"scores": trial.scores, "errors": trial.errors})[1:]
     if trial.trace is None:
         yield b',"solver":null,' + tail
@@ -138,25 +131,16 @@ def _trial(trial: MappedTrial, context: ContextChoice) -> Iterator[Piece]:
     for start in range(0, len(items), _BATCH):
         yield (b"," if start else b"") + b",".join(texts.of(items[start : start + _BATCH]))
     yield b"],"
-    yield memoryview(dumps(trial.trace.head()))[1:-1]
+    yield dumps(trial.trace.head())[1:-1]
     yield b',"events":['
-    if context == "full":
-        yield from _events_in_full(trial.trace.events, texts)
-    else:
-        yield from _events(_with_contexts(trial.trace.events, context))
+    events = trial.trace.events
+    yield from _events(events if context == "full" else _with_contexts(events, context), texts)
     yield b"]},"
-    yield memoryview(dumps({"raw_outputs": trial.raw_outputs, "direct_ios": trial.direct_ios}))[1:]
+    yield dumps({"raw_outputs": trial.raw_outputs, "direct_ios": trial.direct_ios})[1:]
     yield b"}," + tail
 
 
-def _events(events: list[Event]) -> Iterator[Piece]:
-    for start in range(0, len(events), _BATCH):
-        if start:
-            yield b","
-        yield memoryview(dumps(events[start : start + _BATCH]))[1:-1]
-
-
-def _events_in_full(events: list[Event], texts: _ItemTexts) -> Iterator[Piece]:
+def _events(events: list[Event], texts: _ItemTexts) -> Iterator[Piece]:
     """Encode events together up to each model call. The context of the call follows its other fields."""
     contexts = _contexts(events, texts)
     batch: list[Event] = []
@@ -166,13 +150,13 @@ def _events_in_full(events: list[Event], texts: _ItemTexts) -> Iterator[Piece]:
             batch.append(event)
             if len(batch) == _BATCH:
                 yield comma
-                yield memoryview(dumps(batch))[1:-1]
+                yield dumps(batch)[1:-1]
                 comma = b","
                 batch = []
             continue
         batch.append(_without_context(event))
         yield comma
-        yield memoryview(dumps(batch))[1:-2]
+        yield dumps(batch)[1:-2]
         yield b',"input_context":['
         yield next(contexts)
         yield b"]}"
@@ -180,7 +164,7 @@ def _events_in_full(events: list[Event], texts: _ItemTexts) -> Iterator[Piece]:
         batch = []
     if batch:
         yield comma
-        yield memoryview(dumps(batch))[1:-1]
+        yield dumps(batch)[1:-1]
 
 
 def _contexts(events: list[Event], texts: _ItemTexts) -> Iterator[memoryview]:
@@ -248,11 +232,7 @@ class _ItemTexts:
         for item in items:
             text = texts.get(id(item))
             if text is None:
-                text = dumps(item)
-                if len(text) < _ROOM:
-                    # Copy to the exact size. Otherwise every text keeps the unused memory of its buffer.
-                    text = bytes(memoryview(text))
-                texts[id(item)] = text
+                text = texts[id(item)] = dumps(item)
             parts.append(text)
         return parts
 
@@ -335,10 +315,9 @@ def write_samples(
     all trials. `refs` are the samples to write, grouped by id; `None` writes all samples.
     """
     totals = LogTotals()
-    _keep_freed_memory()
     for trial, is_first in marked(read_trials(log, refs, keep=options.events, loss=loss)):
         if is_first:
-            if writer.num_samples:
+            if totals.samples:
                 writer.extend([SAMPLE_END])
             reduced = reductions.get(str(trial.sample_id))
             if reduced:
@@ -350,7 +329,7 @@ def write_samples(
         writer.extend(trial_pieces(trial, options.context))
         # Free this trial before the next one is created.
         del trial
-    if writer.num_samples:
+    if totals.samples:
         writer.extend([SAMPLE_END])
     return totals
 
@@ -395,21 +374,6 @@ def finish(writer: DocumentWriter, frame: dict[str, object]) -> None:
     if not writer.num_samples:
         fields = {"samples": _NO_SAMPLES, **fields}
     writer.finish(dumps(fields), dumps(frame))
-
-
-_LARGE_BLOCK = 31 << 20
-"""Size in bytes. glibc adapts its thresholds to freed blocks of up to 32 MiB."""
-
-
-@cache
-def _keep_freed_memory() -> None:
-    """Make glibc reuse the freed memory of one sample for the next.
-
-    By default glibc returns freed memory to the system page by page, until a larger block has been freed.
-    Getting these pages again took a tenth of the time. The block is never touched, so it costs no memory. A
-    second block would, because glibc would take it from the memory that it has kept.
-    """
-    bytes(_LARGE_BLOCK)
 
 
 def write_tables(log: InspectLogReader, folder: Path, keep: EventChoice, loss: LossReport) -> LogTotals:

@@ -286,23 +286,20 @@ class InspectLogReader:
         text = self.redaction.text
         self.damage += [replace(item, member=text(item.member), reason=text(item.reason)) for item in found]
 
-    def _optional(self, name: str) -> Any:
-        if self._archive is None or name not in self._archive.members:
-            return None
-        try:
-            return self._member(name).value
-        except EvidenceError as error:
-            self.note(name, error)
-            return None
-
     def read_list(self, name: str) -> list[Any]:
         """Return an archive member that is a list; empty if it is not a list, which is noted in `damage`."""
-        entries = self._optional(name)
-        if entries is not None and not isinstance(entries, list):
-            self.note(
-                name, EvidenceError(f"expected a list, found {type(entries).__name__}", code=Code.DAMAGED_LOG)
-            )
-        return entries if isinstance(entries, list) else []
+        if self._archive is None or name not in self._archive.members:
+            return []
+        try:
+            entries = self._member(name).value
+        except EvidenceError as error:
+            self.note(name, error)
+            return []
+        if isinstance(entries, list | None):
+            return entries or []
+        problem = f"expected a list, found {type(entries).__name__}"
+        self.note(name, EvidenceError(problem, code=Code.DAMAGED_LOG))
+        return []
 
     @property
     def has_epochs(self) -> bool:
@@ -380,9 +377,6 @@ class InspectLogReader:
         if self._archive.recover():
             self._refs = self._chunked = None
         self._take_damage(self._archive)
-
-    def __len__(self) -> int:
-        return len(self.written_refs())
 
     # Single samples
 
@@ -501,8 +495,9 @@ class InspectLogReader:
             return self._json.size(ref.index)
         assert self._archive is not None
         members = self._archive.members
-        parts = self._parts_of(ref) if ref.key.endswith("/sample.json") else []
-        return sum(max(0, members[name].size) for name in (ref.key, *parts))
+        if not ref.key.endswith("/sample.json"):
+            return max(0, members[ref.key].size)
+        return sum(max(0, members[name].size) for name in (ref.key, *self._parts_of(ref)))
 
     # Missing samples
 

@@ -77,7 +77,8 @@ class Member(NamedTuple):
 
 def member_name(raw: bytes, flags: int) -> str:
     """Decode the name of a member. A flag determines the encoding."""
-    return raw.decode("utf-8", errors="replace") if flags & 0x800 else raw.decode("cp437")
+    # Most names are ASCII, for which the decoder is much faster and the result the same.
+    return raw.decode("utf-8", errors="replace") if flags & 0x800 or raw.isascii() else raw.decode("cp437")
 
 
 def is_written(name: str) -> bool:

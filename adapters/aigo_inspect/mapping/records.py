@@ -10,6 +10,7 @@ A field has a specific type if the mapping relies on it, and `Any` if it is copi
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
@@ -387,11 +388,8 @@ class ValueCache(Generic[Value]):
     once and shared.
     """
 
-    _MOST = 256
-
     def __init__(self, make: Callable[[Any], Value]):
-        self._make = make
-        self._values: dict[bytes, Value] = {}
+        self._value = lru_cache(256)(lambda text: make(msgspec.json.decode(text)))
         self._last: tuple[Raw, Value] | None = None
 
     def of(self, raw: Raw) -> Value:
@@ -401,12 +399,7 @@ class ValueCache(Generic[Value]):
         if self._last is not None and raw == self._last[0]:
             return self._last[1]
         text = bytes(raw)
-        value = self._values.get(text)
-        if value is None:
-            value = self._make(msgspec.json.decode(text))
-            if len(self._values) >= self._MOST:
-                self._values.clear()
-            self._values[text] = value
+        value = self._value(text)
         # A copy, so that the document of the text can be freed.
         self._last = Raw(text), value
         return value
@@ -466,11 +459,6 @@ class Constants:
 
 
 _DECODER = msgspec.json.Decoder(_Sample)
-_PLAIN = tuple(
-    name
-    for name in _Sample.__struct_fields__
-    if name not in ("messages", "events", "attachments", "events_data")
-)
 
 
 def parse_sample(data: bytes, redaction: Redactor, constants: Constants) -> SampleRecord | None:
@@ -483,8 +471,11 @@ def parse_sample(data: bytes, redaction: Redactor, constants: Constants) -> Samp
     if redaction.suspects(data):
         return None
     pools = sample.events_data or _Pools()
+    fields = {name: value for name, value in msgspec.structs.asdict(sample).items() if value is not None}
+    for name in ("messages", "events", "attachments", "events_data"):
+        fields.pop(name, None)
     return SampleRecord(
-        {name: getattr(sample, name) for name in _PLAIN},
+        fields,
         sample.events,
         sample.messages,
         pools.messages,

@@ -98,7 +98,7 @@ def read_record(
     sample = parse_sample(data, log.redaction, constants)
     if sample is None or not is_settled(ref, sample.fields["id"], sample.fields["epoch"]):
         return None
-    more = (sample.fields["scores"], sample.attachments, sample.pool, sample.calls)
+    more = (sample.fields.get("scores"), sample.attachments, sample.pool, sample.calls)
     log.check_counts(ref, sample.events, sample.messages, *more)
     return sample
 

@@ -156,6 +156,8 @@ def ordered_by_span(events: list[Event]) -> list[Event]:
 
     Either all events except span ends have a `timestamp` (in UTC, with `Z`), or no event has one.
     """
+    if _is_ordered(events):
+        return events[:]
     happenings = [event for event in events if event["type"] != "span_end"]
     begins = [event["span_id"] if event["type"] == "span_begin" else None for event in happenings]
     return arranged(
@@ -168,6 +170,25 @@ def ordered_by_span(events: list[Event]) -> list[Event]:
         ends={event["span_id"]: event for event in events if event["type"] == "span_end"},
         times=[event["timestamp"] for event in happenings] if _are_timed(happenings) else None,
     )
+
+
+def _is_ordered(events: list[Event]) -> bool:
+    """Return whether each event is in the innermost open span and not before the previous one."""
+    open_spans: list[str | None] = [None]
+    time = ""
+    for event in events:
+        span, begins = event.get("span_id"), event["type"] == "span_begin"
+        if event["type"] == "span_end":
+            if open_spans.pop() != span:
+                return False
+            continue
+        home = event.get("parent_span_id") if begins else span
+        if home != open_spans[-1] or event.get("timestamp", time) < time:
+            return False
+        time = event.get("timestamp", time)
+        if begins:
+            open_spans.append(span)
+    return True
 
 
 def _are_timed(events: list[Event]) -> bool:

@@ -84,7 +84,7 @@ class LogRange:
     samples: int
     loss: LossReport
     redacted: Counter[str]
-    totals: object
+    totals: Any
     """Totals of the part in the form of the importer; must be picklable."""
 
 

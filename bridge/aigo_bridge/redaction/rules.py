@@ -232,9 +232,7 @@ _TOGETHER = 20
 """Maximum number of hints to search together. With more, the search for their first letters is slower."""
 _BEHIND_START = re.compile(r"[\[()].*")
 _LONG_START = 4
-"""Number of letters of a hint that the search compares at once. A single hint with fewer letters before its
-first group makes the search for all other hints slower.
-"""
+"""Number of letters that the search compares at once: fewer if any hint has a short start."""
 _UTF8 = SchemaValidator({"type": "str"})
 
 

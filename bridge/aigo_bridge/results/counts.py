@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aigo_bridge.metrics.grades import is_missing
 from aigo_bridge.results.stop_reasons import stop_reason_of
@@ -133,8 +133,7 @@ class Counts:
 NO_COUNTS = Counts()
 
 
-@dataclass(frozen=True)
-class SampleFacts:
+class SampleFacts(NamedTuple):
     """Facts that determine the state of a sample."""
 
     scorers: int
@@ -165,8 +164,7 @@ class SampleFacts:
         return SampleState.UNFINISHED if self.trials[SampleState.UNFINISHED] else SampleState.UNSCORED
 
 
-@dataclass(frozen=True)
-class _Trial:
+class _Trial(NamedTuple):
     """Facts of one trial, in the current or the legacy form."""
 
     error_types: Sequence[str]

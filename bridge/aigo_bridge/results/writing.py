@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -28,7 +27,7 @@ Sample = SampleEvidence | Mapping[str, Any] | orjson.Fragment | bytes
 """Sample to write: typed, as plain data (which may contain encoded parts), or encoded as a whole."""
 
 Piece = bytes | memoryview
-"""Part of a JSON text."""
+"""Part of a JSON text. A `memoryview` is the beginning of a text that later parts may repeat."""
 
 SAMPLE_SEPARATOR = b",\n"
 """Text between two samples of a `.json` log."""
@@ -139,20 +138,18 @@ class DocumentWriter:
 
     def sample(self, *pieces: Piece) -> None:
         """Write a sample as JSON text, or the start of one."""
+        self.samples(1, pieces)
+
+    def samples(self, number: int, pieces: Iterable[Piece]) -> None:
+        """Write a number of samples, at least one, as JSON text with `SAMPLE_SEPARATOR` between them."""
         self._file.write(SAMPLE_SEPARATOR if self.num_samples else self._start)
-        self.num_samples += 1
+        self.num_samples += number
         self.extend(pieces)
 
     def extend(self, pieces: Iterable[Piece]) -> None:
         """Append text to the last sample."""
         for piece in pieces:
             self._file.write(piece)
-
-    def copy_samples(self, number: int, text: BinaryIO) -> None:
-        """Append a number of samples, at least one, from a file with their text and `SAMPLE_SEPARATOR`."""
-        self._file.write(SAMPLE_SEPARATOR if self.num_samples else self._start)
-        self.num_samples += number
-        shutil.copyfileobj(text, self._file, 1 << 20)
 
     def finish(self, evidence: bytes, frame: bytes) -> None:
         """Write the text after the samples: the evidence, and the log without it, as JSON objects."""
