@@ -42,8 +42,7 @@ class LogTotals:
     trials: int = 0
     samples: int = 0
     failed: int = 0
-    """Number of failed samples. It is set when the frame is created, because counting needs the number of
-    scorers."""
+    """Number of failed samples, set with the frame: counting needs the number of scorers."""
     callers: Counter[str] = field(default_factory=Counter)
     """Model → number of samples that called it in at least one trial."""
     usage: Counter[tuple[str, str]] = field(default_factory=Counter)

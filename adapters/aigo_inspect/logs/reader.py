@@ -228,9 +228,7 @@ class InspectLogReader:
         return self.header.get("status") != "started"
 
     def members(self) -> list[str]:
-        """Return the member names of an archive in the order of writing, or the top-level keys of a `.json`
-        log.
-        """
+        """Return the member names of an archive in the order of writing, or the keys of a `.json` log."""
         if self._archive is not None:
             return list(self._archive.members)
         return list(self.header)
@@ -347,10 +345,7 @@ class InspectLogReader:
     # Samples
 
     def sample_refs(self, order: Order = "epoch") -> list[SampleRef]:
-        """Return the samples in dataset order, epoch by epoch or (`"sample"`) sample by sample.
-
-        Samples that the header does not list come last, in the order of writing.
-        """
+        """Return the samples in the order of `in_order`."""
         header = getattr(self, "header", {})
         dataset = (header.get("eval") or {}).get("dataset") or {}
         return in_order(self.written_refs(), dataset.get("sample_ids"), order)

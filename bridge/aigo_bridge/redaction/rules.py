@@ -230,7 +230,6 @@ _NEEDLESS_TEXT = re.compile(_NEEDLESS.pattern.decode())
 _LONGEST = 200
 _TOGETHER = 20
 """Maximum number of hints to search together. With more, the search for their first letters is slower."""
-_BEHIND_START = re.compile(r"[\[()].*")
 _LONG_START = 4
 """Number of letters that the search compares at once: fewer if any hint has a short start."""
 _UTF8 = SchemaValidator({"type": "str"})
@@ -388,7 +387,7 @@ def _groups(hints: Iterable[str]) -> Iterator[list[str]]:
     by_length: dict[int, list[str]] = {}
     for hint in hints:
         alternatives = hint.removeprefix("(?:").replace("\\", "").split("|")
-        length = min(len(_BEHIND_START.sub("", text)) for text in alternatives)
+        length = min(len(re.split(r"[\[()]", text)[0]) for text in alternatives)
         by_length.setdefault(min(max(length, _LONG_START - 2), _LONG_START), []).append(hint)
     for group in by_length.values():
         for begin in range(0, len(group), _TOGETHER):
