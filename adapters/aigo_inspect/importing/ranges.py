@@ -82,7 +82,7 @@ class InspectRanges:
                     frame_of(reader.header, totals, reader.damage, loss, superseded(reader)),
                 )
             loss.changed.update(reader.changes)
-            report = ImportReport(
+            return ImportReport(
                 reader.location,
                 output=output,
                 status=str(reader.header.get("status") or ""),
@@ -91,11 +91,8 @@ class InspectRanges:
                 failed=totals.failed,
                 damage=tuple(reader.damage),
                 loss=loss,
-                redacted=Counter(reader.redaction.found),
-            )
-        for part in ranges:
-            report.redacted.update(part.redacted)
-        return report.with_exit_code(options.max_loss)
+                redacted=sum((part.redacted for part in ranges), Counter(reader.redaction.found)),
+            ).with_exit_code(options.max_loss)
 
 
 def has_ranges(reader: InspectLogReader) -> bool:

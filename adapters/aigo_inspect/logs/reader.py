@@ -242,9 +242,7 @@ class InspectLogReader:
         )
 
     def read_raw(self, name: str) -> bytes | None:
-        """Return the bytes of an archive member, not redacted; `None` if it cannot be read, which is noted in
-        `damage`.
-        """
+        """Return the bytes of an archive member, not redacted; `None` and a note in `damage` on failure."""
         try:
             return self._unpacked(name)
         except EvidenceError as error:
@@ -322,9 +320,7 @@ class InspectLogReader:
         return entries if isinstance(entries, list) else []
 
     def summaries(self) -> list[dict[str, Any]]:
-        """Return the `EvalSampleSummary` entries, which have shortened texts. Unfinished logs also have them;
-        `.json` logs do not.
-        """
+        """Return the `EvalSampleSummary` entries, which have shortened texts; none for `.json` logs."""
         return [
             entry
             for name in self.summary_members()
@@ -333,9 +329,7 @@ class InspectLogReader:
         ]
 
     def summary_members(self) -> list[str]:
-        """Return the members that list samples: one in a finished log, otherwise one for every few
-        samples.
-        """
+        """Return the members that list samples: one in a finished log, otherwise several."""
         if self._archive is None:
             return []
         if _SUMMARIES in self._archive.members:
