@@ -47,9 +47,7 @@ class InspectRanges:
     """Importer for ranges of Inspect logs; see `RangeImporter`."""
 
     def count(self, log: Path, options: ImportOptions) -> int | None:
-        """Return the number of samples; `None` for an unfinished or damaged archive, and for a log of
-        aigo-bridge.
-        """
+        """Return the number of samples; `None` for a log without ranges (see `has_ranges`)."""
         with open_log(log, bounds=options.bounds, redaction=options.redaction()) as reader:
             return len(_Samples.of(reader).groups) if has_ranges(reader) else None
 

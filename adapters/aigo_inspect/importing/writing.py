@@ -232,7 +232,9 @@ class _ItemTexts:
         for item in items:
             text = texts.get(id(item))
             if text is None:
-                text = texts[id(item)] = dumps(item)
+                text = dumps(item)
+                # A short text is copied, because it keeps the unused memory of its buffer.
+                text = texts[id(item)] = bytes(memoryview(text)) if len(text) < 4096 else text
             parts.append(text)
         return parts
 
@@ -244,9 +246,7 @@ class ContextDelta:
         self._last: dict[str | None, tuple[str, list[Item]]] = {}
 
     def shorten(self, event: Event) -> tuple[list[Item], dict[str, Any] | None]:
-        """Return the items to write for a model call, and the note for its metadata; `None` if all items are
-        written.
-        """
+        """Return the items to write for a model call, and the note for its metadata, if any."""
         context: list[Item] = event["input_context"]
         span = event.get("span_id")
         previous = self._last.get(span)
@@ -254,9 +254,7 @@ class ContextDelta:
         if previous is None:
             return context, None
         first = common_start(previous[1], context)
-        if not first:
-            return context, None
-        return context[first:], {"of": previous[0], "first": first}
+        return (context[first:], {"of": previous[0], "first": first}) if first else (context, None)
 
 
 def common_start(items: list[Any], counterparts: list[Any]) -> int:
