@@ -6,6 +6,7 @@ import json
 import re
 import typing
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -85,10 +86,12 @@ NOT_SHOWN = {
 """Features without an example, and why."""
 
 
+@cache
 def specs() -> dict[str, TaskSpec]:
     return {path.parent.name: read(TaskSpec, path).spec for path in sorted(TASKS.glob("*/task.yaml"))}
 
 
+@cache
 def entities() -> dict[Path, Any]:
     return {
         path: read(DatasetSpec, path).spec

@@ -3,7 +3,10 @@ answer."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,20 @@ from inspect_ai.scorer import value_to_float
 from tests.support.commands import Run
 
 MODEL = ("--model", "scripted/answers.jsonl")
+IN_PROCESS = ("--snippets", "in-process")
+"""Included code without a worker, which would load Inspect. One test starts one, as for users."""
+
+
+@pytest.fixture(autouse=True)
+def another_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let included code start an event loop, as in a worker, although one is running in this process."""
+    run = asyncio.run
+
+    def run_in_thread(coroutine: Coroutine[Any, Any, Any]) -> Any:
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(lambda: run(coroutine)).result()
+
+    monkeypatch.setattr(asyncio, "run", run_in_thread)
 
 
 def run(aigo: Run, *args: object) -> tuple[EvalLog, Any]:
@@ -52,8 +69,9 @@ def test_converted_tasks_have_the_same_messages_and_sample_scores(
     assert aigo("validate", "aigo").code == 0
 
     native, native_summary = run(aigo, name, *options, "--out", "native")
-    # One sample at a time needs one worker for the included code, which loads Inspect.
-    own, own_summary = run(aigo, "aigo", "--out", "own", "--max-samples", "1")
+    # One sample at a time needs one worker.
+    snippets = ("--max-samples", "1") if task == "matching" else IN_PROCESS
+    own, own_summary = run(aigo, "aigo", "--out", "own", *snippets)
 
     assert asked(own) == asked(native)
     assert len(asked(own)) == 24
@@ -167,7 +185,7 @@ def test_scorer_functions_and_task_metrics_are_included(task: str, aigo: Run, tm
     assert done.code == 0, done.err
 
     _, native = run(aigo, f"inspect:own.py@{task}", "--out", "native")
-    _, own = run(aigo, "aigo", "--out", "own", "--max-samples", "1")
+    _, own = run(aigo, "aigo", "--out", "own", *IN_PROCESS)
 
     assert {name for _, name in values(native)} == {"mean", "stderr"}
     assert values(own) == pytest.approx(values(native), abs=1e-12)
@@ -185,7 +203,7 @@ def test_epochs_with_other_reducers_become_rows(aigo: Run, tmp_path: Path) -> No
     assert "each of its 3 epochs becomes a separate row" in done.err
 
     native_log, _ = run(aigo, "inspect:own.py@reduced", "--out", "native")
-    own_log, own = run(aigo, "aigo", "--out", "own")
+    own_log, own = run(aigo, "aigo", "--out", "own", *IN_PROCESS)
 
     assert native_log.results is not None
     expected = {
@@ -208,8 +226,8 @@ def test_metrics_over_requested_trials_match_inspect(aigo: Run, tmp_path: Path) 
     assert aigo("convert", "inspect:own.py@squad", "--out", "grouped").code == 0
 
     _, native = run(aigo, "inspect:own.py@drop", "--out", "native", "--num-trials", "2")
-    _, own = run(aigo, "aigo", "--out", "own", "--num-trials", "2")
-    grouped = aigo("run", "grouped", *MODEL, "--out", "grouped-out", "--num-trials", "2")
+    _, own = run(aigo, "aigo", "--out", "own", "--num-trials", "2", *IN_PROCESS)
+    grouped = aigo("run", "grouped", *MODEL, "--out", "grouped-out", "--num-trials", "2", *IN_PROCESS)
 
     assert values(own) == pytest.approx(values(native), abs=1e-12)
     assert len(values(own)) == 2

@@ -627,6 +627,7 @@ def test_chat_with_an_embeddings_model_is_refused(
     assert endpoint.requests == []
 
 
+IN_PROCESS = ("--snippets", "in-process")
 PYTHON_SOLVER = """key: vectors
 display_name: Vectors
 description: ""
@@ -664,7 +665,7 @@ def test_a_python_solver_can_request_embeddings(
             "usage": {"prompt_tokens": 4},
         },
     )
-    done = run_echo(aigo, "-n", 2, "--json")
+    done = run_echo(aigo, "-n", 2, "--json", *IN_PROCESS)
     assert done.code == 0, done.err
     assert done.json["metrics"][0]["value"] == 1.0
     assert endpoint.requests[0]["model"] == "m-1"
@@ -683,7 +684,7 @@ def test_a_python_solver_can_call_a_custom_model(
         % ("custom", '{"q": sample["word"], "n": [1, None]}', 'float(solver_output.raw_outputs[0]["n"])')
     )
     endpoint.answer = lambda body: (200, {"n": len(body["n"]), "q": body["q"]})
-    done = run_echo(aigo, "-n", 1, "--json")
+    done = run_echo(aigo, "-n", 1, "--json", *IN_PROCESS)
     assert done.code == 0, done.err
     assert done.json["metrics"][0]["value"] == 2.0
     assert endpoint.requests == [{"q": "word0", "n": [1, None]}]
