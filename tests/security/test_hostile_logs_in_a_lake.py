@@ -55,7 +55,7 @@ def test_zip_bomb_does_not_affect_other_logs(aigo: Run, tmp_path: Path) -> None:
     make_log(tmp_path / "logs" / "good.eval", run="good")
     bomb = make_log(tmp_path / "logs" / "bomb.eval", run="bomb")
     with zipfile.ZipFile(bomb, "a", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("samples/bomb_epoch_1.json", b'{"id": "bomb", "x": "' + b"a" * (300 << 20) + b'"}')
+        archive.writestr("samples/bomb_epoch_1.json", b'{"id": "bomb", "x": "' + b"a" * (140 << 20) + b'"}')
     done = aigo("import", "logs", "--lake", "lake", "--json")
     assert "Traceback" not in done.err
     reports = {Path(report["log"]).name: report for report in json.loads(done.out)}

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -15,10 +14,11 @@ import pytest
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcRequestCancelled
 from tests.support.editor import editor, in_editor
+from tests.support.forked import finished, start
 from tests.support.missing import verbs_without
 
 SECONDS = 120
-COMMAND = [str(Path(sys.executable).parent / "aigo-bridge"), "lsp"]
+COMMAND = ["aigo-bridge", "lsp"]
 
 
 def processes_in(folder: Path) -> list[str]:
@@ -50,9 +50,7 @@ def test_missing_lsp_extra_is_reported_with_the_install_command(tmp_path: Path) 
 
 
 def test_lsp_exits_with_0_if_stdin_is_closed(tmp_path: Path) -> None:
-    done = subprocess.run(
-        COMMAND, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS
-    )
+    done = finished(COMMAND, cwd=tmp_path, stdin=subprocess.DEVNULL, timeout=SECONDS)
     assert (done.returncode, done.stdout) == (0, "")
     assert "Traceback" not in done.stderr
 
@@ -60,11 +58,10 @@ def test_lsp_exits_with_0_if_stdin_is_closed(tmp_path: Path) -> None:
 def test_an_invalid_message_does_not_end_the_server(tmp_path: Path) -> None:
     message = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": {"capabilities": {}}})
     content = "Content-Length: 5\r\n\r\nnoise" + f"Content-Length: {len(message)}\r\n\r\n{message}"
-    done = subprocess.run(
-        COMMAND, cwd=tmp_path, input=content, capture_output=True, text=True, timeout=SECONDS
-    )
-    assert done.returncode == 0
-    assert '"serverInfo": {"name": "aigo-bridge"' in done.stdout
+    with start(COMMAND, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        output, _ = process.communicate(content, timeout=SECONDS)
+    assert process.returncode == 0
+    assert '"serverInfo": {"name": "aigo-bridge"' in output
 
 
 @pytest.mark.slow

@@ -81,9 +81,9 @@ def test_member_missing_in_the_manifest_is_not_unpacked(bundle: Path, tmp_path: 
     assert not (tmp_path / "a" / "result" / "added.bin").exists()
 
 
-@pytest.mark.parametrize("members", [[1 << 30], [30 << 20] * 10])
+@pytest.mark.parametrize("members", [[1 << 28], [30 << 20] * 10])
 def test_zip_bomb_is_rejected_before_unpacking(members: list[int], bundle: Path, tmp_path: Path) -> None:
-    """Try one unlisted member of 1 GB, and ten members that are each within the limits."""
+    """Try one unlisted member of 256 MB, and ten members that are each within the limits."""
     with zipfile.ZipFile(bundle, "a", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for number, size in enumerate(members):
             with archive.open(f"log/bomb{number}", "w", force_zip64=True) as file:
