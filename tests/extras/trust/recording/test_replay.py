@@ -145,6 +145,18 @@ def test_unrecorded_call_is_reported_with_the_closest_request(cassette: Path) ->
             TrialRecording(recording, 1, 0, "solver").call("judge", "m", request()).played("solver")
 
 
+def test_closest_request_is_the_most_similar_one(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "c")
+    asker = TrialRecording(of_task(recorder), 1, 0, "solver")
+    for text in ("one two three", "red blue green", "red four five"):
+        asker.call("", "openai/m", request(text)).keep(said("x"), 5.0, 0.5)
+    recorder.close()
+    with player_of(tmp_path / "c") as player:
+        call = TrialRecording(of_task(player), 9, 0, "solver").call("", "m", request("red blue white"))
+        with pytest.raises(SampleError, match="recorded 'red blue green', asked 'red blue white'"):
+            call.played("solver")
+
+
 def test_failures_likelihoods_and_tool_calls_are_replayed(tmp_path: Path) -> None:
     weighed = (Likelihood("a", -1.25, 2, True), Likelihood("b", -0.1, 1, False))
     tool = Choice(
