@@ -225,14 +225,12 @@ _PARSERS: dict[str, Callable[[_Parser, dict[str, Any], _Base], records.NativeEve
 
 def _record(kind: type[_Record], native: dict[str, Any], /, **settled: Any) -> _Record:
     """Return a record with the known fields of `native`. Values in `settled` take precedence."""
-    names = frozenset(kind.__struct_encode_fields__) | BASE_FIELDS
-    leftover = {key: value for key, value in native.items() if key not in names and value is not None}
-    fields = {
-        key: value
-        for key, value in native.items()
-        if key in names and key not in BASE_FIELDS and key not in settled
-    }
-    if "odd" in settled:
+    is_event = "odd" in settled
+    base = BASE_FIELDS if is_event else frozenset[str]()
+    names = frozenset(kind.__struct_encode_fields__)
+    leftover = {key: value for key, value in native.items() if key not in names | base and value is not None}
+    fields = {key: value for key, value in native.items() if key in names - base and key not in settled}
+    if is_event:
         settled["odd"].leftover = leftover or None
     else:
         settled["leftover"] = leftover or None

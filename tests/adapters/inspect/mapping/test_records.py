@@ -75,6 +75,23 @@ def test_both_parsers_give_the_same_evidence(logs: dict[str, Path]) -> None:
     assert both > 25
 
 
+def test_both_parsers_keep_the_metadata_of_an_output(logs: dict[str, Path]) -> None:
+    """Output and event have a field of this name."""
+    path = logs["plain"]
+    ((ref, data), *_) = texts(path)
+    sample = json.loads(data)
+    (call, *_) = (event for event in sample["events"] if event["event"] == "model")
+    call["output"]["metadata"] = {"note": "of the output"}
+    call["metadata"] = {"note": "of the event"}
+    changed_text = json.dumps(sample).encode()
+    with open_log(path) as log:
+        found = strict(log, ref, changed_text)
+        assert found is not None
+        assert found == lenient(log, ref, changed_text)
+    assert b"of the output" in found[0]
+    assert b"of the event" in found[0]
+
+
 def test_current_samples_are_parsed_directly_into_records(logs: dict[str, Path]) -> None:
     """A new field in an Inspect release would make imports slow without notice. Add it to `records`."""
     general = {
