@@ -81,6 +81,7 @@ def fewer_collections(young: int, middle: int, old: int) -> Iterator[None]:
     finally:
         if freezes:
             _FREEZING.pop()
+            gc.collect()  # before the frozen objects are scanned again
             gc.unfreeze()
         gc.set_threshold(*thresholds)
 
