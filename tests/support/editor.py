@@ -184,7 +184,7 @@ async def editor(
 
 @contextmanager
 def running_editor(folder: Path, **settings: Any) -> Iterator[Editor]:
-    """An editor for several tests, each of which uses a project of its own."""
+    """An editor for several tests. Each test uses its own project."""
     with asyncio.Runner() as runner:
         connected = editor(folder, **settings)
         opened = runner.run(connected.__aenter__())

@@ -230,8 +230,9 @@ def load(names: Sequence[str]) -> None:
 
 
 def complete() -> None:
-    """What each command would make anew of what is loaded, and makes at its first use: validators of models, Inspect's list of models,
-    the versions of packages, and the installed engines."""
+    """Create what each command would otherwise create from loaded modules at its first use: validators of models, Inspect's list of models,
+    the versions of packages, and the installed engines.
+    """
     if "pydantic" in sys.modules:
         waiting = [sys.modules["pydantic"].BaseModel]
         while waiting:

@@ -39,7 +39,7 @@ def used() -> Iterator[SnippetHost]:
 
 @pytest.fixture
 def mortal(used: SnippetHost) -> SnippetHost:
-    """Return a host for snippets that may end a worker. Other tests use its workers, too."""
+    """Return a host for snippets that may end a worker. Several tests share its workers."""
     used.limits = SnippetLimits(seconds=20, memory_bytes=1 << 30)
     return used
 

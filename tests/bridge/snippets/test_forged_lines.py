@@ -30,7 +30,7 @@ def used() -> Iterator[SnippetHost]:
 
 @pytest.fixture
 def host(used: SnippetHost) -> SnippetHost:
-    """Return a host whose workers other tests use, too, unless a call has ended them."""
+    """Return a host whose workers several tests share, unless a call has ended them."""
     used.limits = SnippetLimits(seconds=1, memory_bytes=1 << 30)
     return used
 

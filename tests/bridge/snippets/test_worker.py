@@ -46,7 +46,7 @@ def used() -> Iterator[SnippetHost]:
 
 @pytest.fixture
 def host(used: SnippetHost) -> SnippetHost:
-    """Return a host for snippets that may end the worker. Other tests use its worker, too."""
+    """Return a host for snippets that may end the worker. Several tests share its worker."""
     used.limits = SnippetLimits(seconds=20, memory_bytes=1 << 30)
     return used
 
