@@ -14,7 +14,7 @@ import contextlib
 import json
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, wait
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -210,6 +210,9 @@ class PlanRun:
         ended = threading.Event()
         future = self.portal.start_task_soon(self._work_off, iter(trials), work, ended)
         try:
+            # A signal that arrives just before a wait does not end it, so wait in steps.
+            while not wait([future], 1).done:
+                pass
             future.result()
         except (KeyboardInterrupt, CancelledError):
             self.interrupted = True
