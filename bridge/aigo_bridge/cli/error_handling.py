@@ -24,6 +24,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.errors import BridgeError, Issue, dotted
 from aigo_bridge.exit_codes import ExitCode, of_signal
 from aigo_bridge.process.signals import COUNTING_THREAD, STOPPED_BY, STOPPING, is_stopped
+from aigo_bridge.text.escapes import visible
 
 if TYPE_CHECKING:
     from aigo_bridge.engine.outcome import Outcome
@@ -196,24 +197,9 @@ def as_json(issue: Issue) -> dict[str, object]:
     }
 
 
-def visible(text: str) -> str:
-    """Escape characters that could control a terminal: control and direction characters; tabs become
-    spaces.
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        " "
-        if letter == "\t"
-        else letter
-        if _is_harmless(letter)
-        else letter.encode("unicode_escape").decode()
-        for letter in text
-    )
-
-
-def _is_harmless(letter: str) -> bool:
-    return letter.isprintable() or unicodedata.category(letter) == "Zs"
+def _line(text: str) -> str:
+    """Return a text without characters that could control a terminal or break a line."""
+    return visible(text.replace("\t", " "))
 
 
 def wrapped(text: str, width: int | None, indent: str = "  ") -> str:
@@ -238,18 +224,18 @@ def _plain(issue: Issue, colour: bool, width: int | None) -> str:
     # Without a line number, the path inside the document gives the position, for example in a result log.
     inside = dotted(issue.path) if issue.line is None else ""
     where = ": ".join(part for part in (issue.place, inside) if part)
-    head = f"{bold}{visible(where)}{reset}: " if where else ""
-    message = f"{visible(issue.message)}{dim}{mark(issue.code)}{reset}"
+    head = f"{bold}{_line(where)}{reset}: " if where else ""
+    message = f"{_line(issue.message)}{dim}{mark(issue.code)}{reset}"
     rows = [wrapped(f"{head}{paint}{issue.severity}{reset}: {message}", width)]
     if issue.source_line is not None and issue.line is not None:
         number = str(issue.line)
         line, at = _window(issue.source_line, (issue.column or 1) - 1)
-        preceding = visible(line[:at])
-        rows.append(f"{dim}{number} |{reset} {preceding}{visible(line[at:])}")
+        preceding = _line(line[:at])
+        rows.append(f"{dim}{number} |{reset} {preceding}{_line(line[at:])}")
         if issue.column is not None:
             rows.append(f"{dim}{' ' * len(number)} |{reset} {' ' * _width(preceding)}{paint}^{reset}")
     if issue.hint:
-        rows.append("  " + wrapped(f"hint: {visible(issue.hint)}", width and width - 2, indent="    "))
+        rows.append("  " + wrapped(f"hint: {_line(issue.hint)}", width and width - 2, indent="    "))
     return "\n".join(rows) + "\n"
 
 
@@ -274,7 +260,7 @@ def _width(text: str) -> int:
 def _github(issue: Issue) -> str:
     message = issue.message + (f" ({issue.hint})" if issue.hint else "")
     properties = [
-        f"{name}={_escaped(visible(str(value)), also=':,')}"
+        f"{name}={_escaped(_line(str(value)), also=':,')}"
         for name, value in (
             ("file", _repository_path(issue.file)),
             ("line", issue.line),
@@ -283,7 +269,7 @@ def _github(issue: Issue) -> str:
         )
         if value is not None
     ]
-    return f"::{issue.severity} {','.join(properties)}::{_escaped(visible(message))}"
+    return f"::{issue.severity} {','.join(properties)}::{_escaped(_line(message))}"
 
 
 def _repository_path(file: str | None) -> str | None:

@@ -17,11 +17,12 @@ from aigo_bridge.codes import Code
 from aigo_bridge.engine.engine import ExportedFiles, ExportOptions
 from aigo_bridge.errors import UsageError
 from aigo_bridge.exporting.manifest import FILE, ExportManifest, read_manifest
-from aigo_bridge.exporting.python_code import module_name, visible
+from aigo_bridge.exporting.python_code import module_name
 from aigo_bridge.plan.plan import TaskPlan
 from aigo_bridge.process.temporary import draft_folder_of
 from aigo_bridge.redaction.secrets import redact
 from aigo_bridge.spec.base import SAMPLE_NOTE, is_sample_data
+from aigo_bridge.text.escapes import visible
 from aigo_bridge.text.plurals import plural
 from aigo_bridge.version import __version__
 

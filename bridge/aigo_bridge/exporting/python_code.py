@@ -33,6 +33,7 @@ from aigo_bridge.spec.parameters import (
     ListParameter,
     Parameter,
 )
+from aigo_bridge.text.escapes import visible
 
 WIDTH = 88
 """Default line length of the formatter."""
@@ -153,11 +154,6 @@ def one_line(text: str) -> str:
     end them.
     """
     return visible(" ".join(text.split())).replace("\\", "\\\\").replace('"""', "'''")
-
-
-def visible(text: str) -> str:
-    """Return a text with invisible characters escaped, for example changes of the writing direction."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def module_docstring(title: str, commands: Sequence[str], about: str) -> str:

@@ -275,17 +275,15 @@ def visible(text: str, keep: str = "") -> str:
     """Escape control, format and direction characters and line breaks, except the characters in `keep`."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(char if char in keep or not is_unseen(char) else _escaped(char) for char in text)
+    return "".join(
+        char.encode("unicode_escape").decode() if is_unseen(char) and char not in keep else char
+        for char in text
+    )
 
 
 def is_unseen(char: str) -> bool:
     """Return whether a character is invisible but changes the display of its surroundings."""
     return unicodedata.category(char) in _UNSEEN
-
-
-def _escaped(char: str) -> str:
-    code = ord(char)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 _BEYOND_ASCII = re.compile(r"[^\x20-\x7e\n]")

@@ -180,7 +180,7 @@ def test_no_resume_hint_for_runs_that_cannot_be_resumed() -> None:
         (ProgressTotals(), ""),
         (ProgressTotals({"is_correct": 0.5}), "is_correct 0.5"),
         (ProgressTotals({"a": 2 / 3, "b": 1.0, "c": 0.0, "d": 1.0}), "a 0.667, b 1, c 0, 1 more scores"),
-        (ProgressTotals({"x\n\x1b[2J": 1.0}), "x\\x0a\\x1b[2J 1"),
+        (ProgressTotals({"x\n\x1b[2J": 1.0}), "x\\n\\x1b[2J 1"),
         (ProgressTotals(tokens=0), ""),
         (ProgressTotals(tokens=9_999), "9,999 tokens"),
         (ProgressTotals(tokens=12_345), "12.3k tokens"),

@@ -25,7 +25,7 @@ from aigo_bridge.results.assembling import MetricRow
     [
         ("plain – Ω 👍", "plain – Ω 👍"),
         ("\x1b[31mred\x07", "\\x1b[31mred\\x07"),
-        ("a\rb", "a\\x0db"),
+        ("a\rb", "a\\rb"),
         ("\x9b1m", "\\x9b1m"),
         ("user\u202etxt.exe", "user\\u202etxt.exe"),
         ("\udcff", "\\udcff"),

@@ -17,8 +17,8 @@ from aigo_bridge.exporting.evidence.assembling import Assembly
 from aigo_bridge.exporting.evidence.options import EvidenceOptions
 from aigo_bridge.exporting.evidence.sources import EvidenceSources, gather
 from aigo_bridge.exporting.folders import check_free, draft_near, refuse_secrets
-from aigo_bridge.exporting.python_code import visible
 from aigo_bridge.reading.reader import validate_paths
+from aigo_bridge.text.escapes import visible
 from aigo_bridge.text.plurals import plural
 
 LOSSES = "losses.json"
