@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 LARGE = 16 << 20
 """Size of samples in bytes: from this total on, several processes are faster; maximum for one range."""
 
-SHARES = 6
+SHARES = 16
 """Minimum number of ranges per process. Several small ranges balance slow and fast samples."""
 
 _OF_OTHERS = (NO_TEXT, RENAMED, RENUMBERED)
@@ -182,9 +182,14 @@ def write_ranges(
     try:
         with draft_folder_of(output, output.parent) as folder:
             work = [(plan.log, folder / str(ends[0]), options, *ends) for ends in pairwise((0, *plan.ends))]
-            # Other processes begin with the last range, this one with the first.
-            with running(_draft, work[::-1], plan.processes - 1) as futures:
-                for (_, path, _, start, end), future in zip(work, futures[::-1], strict=True):
+            # Other processes first take their share, so that this one finds drafts between its own ranges,
+            # and then the ranges that this one would convert last.
+            own = range(0, len(work), plan.processes)
+            order = [*(number for number in range(len(work)) if number not in own), *own[::-1]]
+            with running(_draft, [work[number] for number in order], plan.processes - 1) as futures:
+                drafts = dict(zip(order, futures, strict=True))
+                for number, (_, path, _, start, end) in enumerate(work):
+                    future = drafts[number]
                     if future.cancel():
                         part = plan.samples.write(writer, options, start, end)
                     else:

@@ -259,7 +259,6 @@ _LINE = re.compile(rb'\n    ([^ \r\n])|\n  "samples": (\[)(?=\r?\n)|\n  (\])(?=,
 _LONGEST = 32
 """Maximum length of a match including its lookahead, in bytes."""
 _WINDOW = 16 << 20
-_CLOSE = b"\n    }"
 _BETWEEN = b", \r\n"
 
 

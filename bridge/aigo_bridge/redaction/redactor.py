@@ -52,7 +52,6 @@ _LEAST_LINE = 16
 """Minimum characters of one line of a multi-line secret that is itself a secret."""
 _PART = re.compile(r"[A-Za-z0-9]{6,24}")
 """Text that minimal escaping leaves unchanged."""
-_SUSPECT = re.compile(NEEDLESS)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"(?P<field>\s*:)?', re.DOTALL)
 """Text in a JSON document, and whether it is a key."""
 _COLOURED = re.compile(rb'(?P<name>"traceback_ansi"\s*:\s*)"(?P<text>(?:[^"\\]|\\.)*+)"')

@@ -149,26 +149,39 @@ def open_for_replacing(path: Path, *, clean: bool = True) -> Iterator[BinaryIO]:
         path: name of the file.
         clean: `False` for the user's own rewritten file, and for archives whose members are already clean.
     """
-    with _open_for_replacing(path) as file:
-        yield clean_file(file, path) if clean else file
-
-
-@contextmanager
-def _open_for_replacing(path: Path) -> Iterator[BinaryIO]:
     target = Path(os.path.realpath(path))  # Keep a symbolic link.
+    is_durable = _DURABLE.get()
     with draft_of(target) as draft:
+        raw_file = _DurableFile if is_durable else io.FileIO
         # Large writes make Linux search for huge pages, which can take long.
-        with draft.open("wb", buffering=1 << 18) as file:
+        with io.BufferedWriter(raw_file(draft, "wb"), 1 << 18) as file:
             with _compressed(file, path.suffix.lower()) as content:
-                yield content
+                yield clean_file(content, path) if clean else content
             file.flush()
-            if is_durable := _DURABLE.get():
+            if is_durable:
                 os.fsync(file.fileno())
         draft.replace(target)
     if is_durable:
         _flush_folder(target.parent)
 
 
+class _DurableFile(io.FileIO):
+    """File whose system stores its content while more of it is produced, so that the final flush is short."""
+
+    _stored = 0
+    _size = 0
+
+    def write(self, data: Any, /) -> int:
+        written = super().write(data)
+        self._size += written
+        if self._size - self._stored >= _STEP and hasattr(os, "posix_fadvise"):
+            # The system stores pages before it frees them, and this call does not wait for that.
+            os.posix_fadvise(self.fileno(), self._stored, self._size - self._stored, os.POSIX_FADV_DONTNEED)
+            self._stored = self._size
+        return written
+
+
+_STEP = 32 << 20
 _DURABLE = ContextVar("durable", default=True)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gzip
 import json
+import os
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +22,7 @@ from aigo_bridge.codes import Code
 from aigo_bridge.dtypes import SampleEvidence, TaskResultLog
 from aigo_bridge.errors import EvidenceError, UsageError
 from aigo_bridge.results.json_pieces import JsonPiece, JsonSyntaxError, pieces
-from aigo_bridge.results.log_files import mapped, scratch_folder
+from aigo_bridge.results.log_files import mapped, open_for_replacing, scratch_folder
 from aigo_bridge.results.reading import LogReader, SamplePart, read_log
 from aigo_bridge.results.writing import write_log
 
@@ -186,6 +187,25 @@ class TestWriting:
 
         write_log(tmp_path / "a.json", [sample(1)], finish=frame())
         assert len(flushed) == 2  # file and folder
+
+    @pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="the system has no such advice")
+    def test_a_large_file_is_stored_while_it_is_written(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        advise, stored = os.posix_fadvise, list[tuple[int, int]]()
+
+        def noted(file: int, start: int, length: int, advice: int) -> None:
+            stored.append((start, start + length))
+            advise(file, start, length, advice)
+
+        monkeypatch.setattr("os.posix_fadvise", noted)
+        text = b"0123456789abcdef" * (5 << 20)
+        with open_for_replacing(tmp_path / "a.json") as file:
+            file.write(text[: 50 << 20])
+            file.write(text[50 << 20 :])
+        assert (tmp_path / "a.json").read_bytes() == text
+        assert [start for start, _ in stored] == [0, *(end for _, end in stored[:-1])]
+        assert stored[-1][1] >= len(text) - (32 << 20)
 
     def test_symbolic_link_is_kept(self, tmp_path: Path) -> None:
         (tmp_path / "folder").mkdir()
