@@ -168,7 +168,7 @@ def test_evidence_after_killed_processes_equals_one_run(tmp_path: Path, nodes: N
     seed = int(os.environ.get("AIGO_KILLS_SEED", "19"))
     chance = random.Random(seed)
     events = [event for _ in range(KILLS) for event in chance.sample(events, len(events))][:KILLS]
-    count = ROWS if len(events) <= 4 else 8 * len(events)
+    count = 8 * len(events)
     folder = folder_of(tmp_path, count)
     task = ["run", "task.yaml", "--model", "scripted/slow.jsonl", "--max-connections", "2"]
     arguments = [*task, "--on", "ray", "--ray-address", nodes.address, "--workers", "2", "--piece-rows", "3"]
