@@ -43,8 +43,11 @@ settings.load_profile("repeatable")
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One process more than there are cores: a fifth of the time a test waits, for a server, a lease or a process that ends."""
-    return len(os.sched_getaffinity(0)) + 1
+    """Two processes more than there are cores, because a quarter of the time a test waits, for a server, a lease or a process that
+    ends. Fewer on a small machine: a process needs 2 GB, and its commands also need memory.
+    """
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, min(len(os.sched_getaffinity(0)) + 2, memory // (3 << 30)))
 
 
 @pytest.hookimpl(wrapper=True)
