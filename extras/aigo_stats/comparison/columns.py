@@ -107,6 +107,14 @@ class ResultColumns:
         return str(self.path) if self.name is None else self.name
 
     @property
+    def errors(self) -> list[str]:
+        """Errors of the whole log, such as a metric that is not finite."""
+        evidence = self.frame.evidence
+        return [
+            error.message for error in (*self.frame.errors, *(() if evidence is None else evidence.errors))
+        ]
+
+    @property
     def graded(self) -> bool:
         """Whether scores are Inspect's, so that letters count as numbers."""
         return is_graded(self.frame.specification.config)

@@ -26,7 +26,7 @@ _WIDTH = 160
 
 
 def read_result(source: ResultSource, names: Sequence[str] = ()) -> ResultColumns:
-    """Return a result with the requested columns.
+    """Return a result with the requested columns. Errors of the log are printed as notes.
 
     Raises:
         UsageError: the file does not exist, scipy is missing, or all samples lack a requested column.
@@ -40,6 +40,8 @@ def read_result(source: ResultSource, names: Sequence[str] = ()) -> ResultColumn
     assert source.path is not None
     columns = read_columns(source.path, names)
     columns.name = source.label
+    for message in columns.errors:
+        note(f"note: {source.label}: {message}")
     for name in names:
         if len(columns) and all(value is None for value in columns.values[name]):
             raise UsageError(

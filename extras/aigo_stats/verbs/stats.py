@@ -95,6 +95,7 @@ def stats(
             {
                 "result": source.label,
                 "level": level,
+                "errors": columns.errors,
                 "samples": columns.counts.to_json(),
                 "metrics": [metric.to_json() for metric in metrics],
                 "without_value": [metric.to_json() for metric in missing],

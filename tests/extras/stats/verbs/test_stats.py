@@ -64,3 +64,14 @@ def test_repeatability_needs_results(aigo: Run, results: list[Path], tmp_path: P
     done = aigo("stats", "--repeatability", results[0], tmp_path / "none.tasklog.json")
 
     assert (done.code, "does not exist" in done.err) == (2, True)
+
+
+def test_errors_of_the_log_are_printed(aigo: Run, tmp_path: Path) -> None:
+    error = {"error_type": "InvalidatedLog", "message": "the log was marked as invalid"}
+    file = log(
+        tmp_path / "a.tasklog.json", [sample(1, {"right": 1.0})], [(MEAN, {"accuracy": 1.0})], errors=[error]
+    )
+
+    assert f"{file}: the log was marked as invalid" in aigo("stats", file).err
+    assert "the log was marked as invalid" in aigo("check", file, "--rule", "accuracy >= 0.5").err
+    assert aigo("stats", file, "--json").json[0]["errors"] == ["the log was marked as invalid"]
