@@ -273,16 +273,18 @@ def denominator_of(columns: ResultColumns, quantity: Quantity) -> Denominator:
 def _missing_trials(columns: ResultColumns, quantity: Quantity) -> NDArray[np.int64]:
     """Return the number of trials without a value for each sample of a metric."""
     positions = quantity.positions
-    missing = (columns.failed_trials + columns.unfinished_trials)[positions]
+    without_end = (columns.failed_trials + columns.unfinished_trials)[positions]
     if columns.num_trials == 1:
-        return np.zeros_like(missing)
+        return np.zeros_like(without_end)
+    missing = []
     for field in quantity.fields:
         column = columns.scores.get((quantity.scorer or "", field))
         if column is None or not any(column.trials.values()):
             continue  # an aggregate over trials, or an engine that scores all trials of a sample together
         values = np.array([len(column.trials.get(position, ())) for position in positions.tolist()])
-        missing = np.where(values > 0, np.maximum(missing, columns.trials[positions] - values), missing)
-    return missing
+        # A trial that failed in another scorer has a value.
+        missing.append(np.where(values > 0, columns.trials[positions] - values, without_end))
+    return np.maximum.reduce(missing) if missing else without_end
 
 
 def _bounds(

@@ -75,6 +75,16 @@ def test_trials_of_a_sample_count_as_one_independent_sample(tmp_path: Path) -> N
     assert accuracy.estimate.method == "Wilson, effective n"
 
 
+def test_trial_that_failed_in_another_scorer_is_not_missing(tmp_path: Path) -> None:
+    one = repeated("a", [1.0, 0.0])
+    one["trials"][1]["errors"] = [{"error_type": "SnippetError", "message": "other scorer", "stage": "score"}]
+
+    (metric,) = estimated(log(tmp_path / "a.tasklog.json", [one], [(MEAN, {"accuracy": 0.5})]))
+
+    assert metric.denominator is not None
+    assert (metric.denominator.missing_trials, metric.bounds) == (0, (0.5, 0.5))
+
+
 def test_samples_of_a_group_are_clustered(tmp_path: Path) -> None:
     samples = [
         sample(number, {"right": float(number // 4 % 2)}, {"document": number // 4}) for number in range(100)
