@@ -110,9 +110,7 @@ class ResultColumns:
     def errors(self) -> list[str]:
         """Errors of the whole log, such as a metric that is not finite."""
         evidence = self.frame.evidence
-        return [
-            error.message for error in (*self.frame.errors, *(() if evidence is None else evidence.errors))
-        ]
+        return [error.message for error in [*self.frame.errors, *(evidence.errors if evidence else ())]]
 
     @property
     def graded(self) -> bool:

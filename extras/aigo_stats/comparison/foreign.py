@@ -20,14 +20,7 @@ from aigo_bridge.text.summaries import short
 from aigo_stats.comparison.columns import METADATA, ResultColumns
 from aigo_stats.comparison.definitions import ForeignMetric, metric_definitions
 from aigo_stats.comparison.scales import score_scale
-from aigo_stats.comparison.sources import (
-    PointValue,
-    Source,
-    as_floats,
-    not_known,
-    present,
-    std_dev_of,
-)
+from aigo_stats.comparison.sources import PointValue, Source, as_floats, not_known, present, std_dev_of
 from aigo_stats.statistics.intervals import NoInterval, Numbers
 from aigo_stats.statistics.ratios import RIGHT_OR_WRONG, Ratio, Scale, sums_of
 from aigo_stats.statistics.smooth import Smooth

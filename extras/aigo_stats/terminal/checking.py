@@ -36,8 +36,7 @@ def read_rules(texts: Sequence[str], file: Path | None) -> list[CheckRule]:
         rules += _rules_of(file)
     if not rules:
         raise UsageError(
-            "no rule given; pass one with --rule, or a file with --rules",
-            code=Code.MISSING_ARGUMENT,
+            "no rule given; pass one with --rule, or a file with --rules", code=Code.MISSING_ARGUMENT
         )
     return rules
 

@@ -23,13 +23,7 @@ from aigo_stats.comparison.as_json import comparison_json
 from aigo_stats.comparison.comparing import Comparison, Flips, MetricComparison
 from aigo_stats.comparison.flipped_samples import flipped_samples
 from aigo_stats.comparison.ranking import Ranking
-from aigo_stats.comparison.texts import (
-    change_interval_text,
-    flips_text,
-    level_text,
-    metric_notes,
-    p_text,
-)
+from aigo_stats.comparison.texts import change_interval_text, flips_text, level_text, metric_notes, p_text
 from aigo_stats.statistics.intervals import Interval, NoInterval
 from aigo_stats.statistics.paired_differences import PairedDifference
 from aigo_stats.terminal.statistics import chosen, console

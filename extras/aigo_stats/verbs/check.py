@@ -59,8 +59,7 @@ def check(
         Path | None, typer.Option("--junit", metavar="FILE", help="Also write the verdicts as JUnit XML.")
     ] = None,
     github: Annotated[
-        bool,
-        typer.Option("--github", help="Also print failed rules as GitHub Actions annotations."),
+        bool, typer.Option("--github", help="Also print failed rules as GitHub Actions annotations.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:

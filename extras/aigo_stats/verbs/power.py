@@ -174,12 +174,7 @@ def _from_results(results: list[Path]) -> _Spreads:
 
 
 def _plan(
-    name: str,
-    known: _Known | NoInterval,
-    difference: float,
-    chance: float,
-    alpha: float,
-    from_trials: bool,
+    name: str, known: _Known | NoInterval, difference: float, chance: float, alpha: float, from_trials: bool
 ) -> dict[str, Any]:
     from aigo_bridge.errors import UsageError
     from aigo_stats.statistics.intervals import NoInterval

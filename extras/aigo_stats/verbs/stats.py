@@ -46,10 +46,7 @@ LevelOption = Annotated[
     ),
 )
 def stats(
-    results: Annotated[
-        list[Path],
-        typer.Argument(metavar="RESULT…", help=RESULTS_HELP),
-    ],
+    results: Annotated[list[Path], typer.Argument(metavar="RESULT…", help=RESULTS_HELP)],
     cluster: ClusterOption = None,
     level: LevelOption = 0.95,
     labels: Annotated[
