@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -115,14 +114,22 @@ def export(options: ExportVerbOptions) -> None:
 
 
 def _export_logs(options: ExportVerbOptions) -> None:
-    from aigo_bridge.cli.terminal import name_of, print_json, short_path
+    from aigo_bridge.cli.terminal import name_of, note, print_json, short_path
     from aigo_bridge.engine.formats import result_export
     from aigo_bridge.exporting import log_exporter
+    from aigo_bridge.results.sources import existing_results
 
-    results = [Path(source) for source in options.sources]
     export_as = result_export(options.to)
-    if export_as is not None:
-        for result in results:
+    exporter = log_exporter(options.to) if export_as is None else None
+    results = [each.path for each in existing_results(options.sources, note) if each.path is not None]
+    for result in results:
+        if exporter is not None:
+            written = exporter.export_log(result, options.out, force=options.force)
+            if options.as_json:
+                print_json({"result": str(result), "log": str(written)}, indent=None)
+            else:
+                typer.echo(name_of(short_path(written)))
+        elif export_as is not None:
             exported = export_as(result, options.out, force=options.force)
             if options.as_json:
                 summary = {"result": str(result), "file": str(exported.path), "loss": list(exported.lines)}
@@ -131,14 +138,6 @@ def _export_logs(options: ExportVerbOptions) -> None:
             typer.echo(name_of(short_path(exported.path)))
             for line in exported.lines:
                 typer.echo(f"  {line}")
-        return
-    exporter = log_exporter(options.to)
-    for result in results:
-        written = exporter.export_log(result, options.out, force=options.force)
-        if options.as_json:
-            print_json({"result": str(result), "log": str(written)}, indent=None)
-        else:
-            typer.echo(name_of(short_path(written)))
 
 
 def _summary(plan: TaskPlan, exported: ExportedFiles, *, native: bool) -> dict[str, Any]:
