@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aigo_bridge.metrics.grades import is_missing
@@ -164,12 +165,15 @@ class SampleFacts(NamedTuple):
         return SampleState.UNFINISHED if self.trials[SampleState.UNFINISHED] else SampleState.UNSCORED
 
 
+_Scores = tuple[tuple[str, bool], ...]
+"""Scorers, each with whether it gave a value."""
+
+
 class _Trial(NamedTuple):
     """Facts of one trial, in the current or the legacy form."""
 
-    error_types: Sequence[str]
-    scores: Mapping[str, bool]
-    """Scorer → whether it gave a value."""
+    error_types: tuple[str, ...]
+    scores: _Scores
 
     @property
     def state(self) -> SampleState:
@@ -177,19 +181,22 @@ class _Trial(NamedTuple):
             return SampleState.FAILED
         if any(kind in _UNFINISHED for kind in self.error_types):
             return SampleState.UNFINISHED
-        return SampleState.SCORED if any(self.scores.values()) else SampleState.UNSCORED
+        return SampleState.SCORED if any(dict(self.scores).values()) else SampleState.UNSCORED
 
 
+@lru_cache(256)  # few samples of a result differ in these facts
 def _facts(
-    trials: Iterable[_Trial], over_trials: Mapping[str, bool], *, is_excluded: bool, is_undecided: bool
+    trials: tuple[_Trial, ...], over_trials: _Scores, *, is_excluded: bool, is_undecided: bool
 ) -> SampleFacts:
-    states, scorers, has_value = [0] * len(SampleState), set(over_trials), any(over_trials.values())
+    states, scores = [0] * len(SampleState), dict(over_trials)
+    scorers, has_value = set(scores), any(scores.values())
     shares_scores = has_value
     for trial in trials:
         states[SampleState.FAILED if is_undecided else trial.state] += 1
-        scorers.update(trial.scores)
-        shares_scores = shares_scores and not trial.scores
-        has_value = has_value or any(trial.scores.values())
+        scores = dict(trial.scores)
+        scorers.update(scores)
+        shares_scores = shares_scores and not scores
+        has_value = has_value or any(scores.values())
     if shares_scores:
         # Some engines score all trials of a sample together.
         states[SampleState.SCORED] += states[SampleState.UNSCORED]
@@ -226,8 +233,8 @@ def sample_facts(sample: Json) -> SampleFacts:
     """Return the facts of a sample's JSON object in a result, including the legacy form."""
     is_legacy = not sample.get("trials")
     return _facts(
-        map(_written_trial, trials_of(sample)),
-        {} if is_legacy else _written_scores(sample),
+        tuple(map(_written_trial, trials_of(sample))),
+        () if is_legacy else _written_scores(sample),
         is_excluded=bool(sample.get("action_records")),
         is_undecided=not is_legacy and bool(sample.get("errors")),
     )
@@ -261,16 +268,16 @@ def outcome_label(facts: SampleFacts, num_scorers: int) -> str:
 
 def _written_trial(trial: Json) -> _Trial:
     errors = trial.get("errors")
-    types = [str(error.get("error_type")) for error in _objects(errors)] if errors else ()
+    types = tuple(str(error.get("error_type")) for error in _objects(errors)) if errors else ()
     return _Trial(types, _written_scores(trial))
 
 
-def _written_scores(part: Json) -> dict[str, bool]:
+def _written_scores(part: Json) -> _Scores:
     scores: dict[str, bool] = {}
     for score in _objects(part.get("scores")):
         key = str(score.get("scorer_key"))
         scores[key] = scores.get(key, False) or _has_value(score.get("values"), score.get("metadata"))
-    return scores
+    return tuple(scores.items())
 
 
 def _has_value(values: Any, metadata: Any) -> bool:
@@ -296,14 +303,14 @@ def record_facts(
     is_undecided: bool = False,
 ) -> SampleFacts:
     """Return the facts of a sample from the errors and scores of its trials."""
-    records = (
+    records = tuple(
         _Trial(
-            [error.error_type for error in errors],
-            {score.scorer_key: _has_value(score.values, score.metadata) for score in scores},
+            tuple(error.error_type for error in errors),
+            tuple({score.scorer_key: _has_value(score.values, score.metadata) for score in scores}.items()),
         )
         for errors, scores in trials
     )
-    return _facts(records, {}, is_excluded=is_excluded, is_undecided=is_undecided)
+    return _facts(records, (), is_excluded=is_excluded, is_undecided=is_undecided)
 
 
 @dataclass
