@@ -374,9 +374,12 @@ def _own_evidence(log: str, redaction: Redactor) -> tuple[Evidence, LoggedPlan] 
     path = local_path(log)
     if path is None:
         return None
-    with open_log(path) as reader:
+    with open_log(path, header_only=True) as reader:
         metadata = reader.header["eval"].get("metadata")
-        if reader.damage or not isinstance(metadata, dict) or HEADER_KEY not in metadata:
+    if not isinstance(metadata, dict) or HEADER_KEY not in metadata:
+        return None
+    with open_log(path) as reader:
+        if reader.damage:
             return None
         carried = metadata[HEADER_KEY]
     # Imported late, because other logs do not need the plan modules, which take longer to load than most

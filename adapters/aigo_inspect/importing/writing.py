@@ -45,8 +45,6 @@ _BATCH = 500
 """Maximum number of events, and of their context items, that are encoded together."""
 _SHORT = 4 << 20
 """Maximum size of a sample in the log whose evidence may be written as one text, in bytes."""
-
-
 SAMPLE_END = b"]}"
 
 
@@ -69,8 +67,9 @@ def _short_trial(trial: MappedTrial, context: ContextChoice) -> bytes | None:
         return None
     if context == "full" and sum(len(event.get("input_context", ())) for event in trace.events) > _BATCH:
         return None
+    events = trace.events if context == "full" else _with_contexts(trace.events, context)
     output = {
-        "trace": {"items": trace.items, **trace.head(), "events": _with_contexts(trace.events, context)},
+        "trace": {"items": trace.items, **trace.head(), "events": events},
         "raw_outputs": trial.raw_outputs,
         "direct_ios": trial.direct_ios,
     }
@@ -90,7 +89,7 @@ def _short_trial(trial: MappedTrial, context: ContextChoice) -> bytes | None:
 
 
 def _with_contexts(events: list[Event], context: ContextChoice) -> list[Event]:
-    """Return events with the chosen amount of context, which is the last field of each model call."""
+    """Return events with less context than in the log."""
     delta = ContextDelta()
     written = []
     for event in events:
@@ -146,25 +145,19 @@ def _events(events: list[Event], texts: _ItemTexts) -> Iterator[Piece]:
     batch: list[Event] = []
     comma = b""
     for event in events:
-        if event["type"] != "model_call_event":
-            batch.append(event)
-            if len(batch) == _BATCH:
-                yield comma
-                yield dumps(batch)[1:-1]
-                comma = b","
-                batch = []
+        is_call = event["type"] == "model_call_event"
+        batch.append(_without_context(event) if is_call else event)
+        if is_call:
+            yield comma + dumps(batch)[1:-2] + b',"input_context":['
+            yield next(contexts)
+            yield b"]}"
+        elif len(batch) == _BATCH:
+            yield comma + dumps(batch)[1:-1]
+        else:
             continue
-        batch.append(_without_context(event))
-        yield comma
-        yield dumps(batch)[1:-2]
-        yield b',"input_context":['
-        yield next(contexts)
-        yield b"]}"
-        comma = b","
-        batch = []
+        comma, batch = b",", []
     if batch:
-        yield comma
-        yield dumps(batch)[1:-1]
+        yield comma + dumps(batch)[1:-1]
 
 
 def _contexts(events: list[Event], texts: _ItemTexts) -> Iterator[memoryview]:
@@ -262,10 +255,7 @@ def common_start(items: list[Any], counterparts: list[Any]) -> int:
     shorter = min(len(items), len(counterparts))
     if items[:shorter] == counterparts[:shorter]:
         return shorter
-    for index in range(shorter):
-        if items[index] is not counterparts[index] and items[index] != counterparts[index]:
-            return index
-    return shorter
+    return next((index for index in range(shorter) if items[index] != counterparts[index]), shorter)
 
 
 def write_json(

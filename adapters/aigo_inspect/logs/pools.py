@@ -181,26 +181,17 @@ class Walker:
     def walk(self, root: dict[str, Any] | list[Any]) -> None:
         """Replace all references below `root`."""
         # The list grows during the loop, which avoids recursion into deeply nested logs.
-        nodes: list[dict[str, Any] | list[Any]] = [root]
+        nodes: list[Any] = [root] if type(root) is dict or type(root) is list else []
         push = nodes.append
         lengths = self.lengths
         for node in nodes:
-            if type(node) is dict:
-                for key, value in node.items():
-                    kind = type(value)
-                    if kind is str:
-                        if len(value) in lengths:
-                            node[key] = self.text(value)
-                    elif (kind is dict or kind is list) and value:
-                        push(value)
-            elif type(node) is list:
-                for index, value in enumerate(node):
-                    kind = type(value)
-                    if kind is str:
-                        if len(value) in lengths:
-                            node[index] = self.text(value)
-                    elif (kind is dict or kind is list) and value:
-                        push(value)
+            for key, value in node.items() if type(node) is dict else enumerate(node):
+                kind = type(value)
+                if kind is str:
+                    if len(value) in lengths:
+                        node[key] = self.text(value)
+                elif (kind is dict or kind is list) and value:
+                    push(value)
 
 
 def has_references(value: Any) -> bool:

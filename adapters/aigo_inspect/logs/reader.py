@@ -93,21 +93,28 @@ def open_log(
     *,
     bounds: Bounds = DEFAULT_BOUNDS,
     redaction: Redactor = NO_REDACTION,
+    header_only: bool = False,
 ) -> InspectLogReader:
     """Open an Inspect log, `.eval` or `.json`, at a local path or fsspec URL. The format is detected from the
-    content.
+    content. With `header_only`, missing samples and unreadable reductions are not noted as damage.
 
     Raises:
         EvidenceError: the log does not exist, or cannot be read at all.
     """
-    return InspectLogReader(open_source(location), bounds=bounds, redaction=redaction)
+    source = open_source(location)
+    return InspectLogReader(source, bounds=bounds, redaction=redaction, header_only=header_only)
 
 
 class InspectLogReader:
     """An open log. Use it in a `with` statement."""
 
     def __init__(
-        self, source: ByteSource, *, bounds: Bounds = DEFAULT_BOUNDS, redaction: Redactor = NO_REDACTION
+        self,
+        source: ByteSource,
+        *,
+        bounds: Bounds = DEFAULT_BOUNDS,
+        redaction: Redactor = NO_REDACTION,
+        header_only: bool = False,
     ):
         self.location = redaction.text(display_path(source.name))
         """Location as given by the user, without secrets. For a downloaded copy, this is the original URL."""
@@ -130,6 +137,9 @@ class InspectLogReader:
         self._chunked: dict[str, list[str]] | None = None
         try:
             self._open()
+            if not header_only:
+                self._check_samples()
+                self._check_reductions()
         except BaseException:
             source.close()
             raise
@@ -160,8 +170,6 @@ class InspectLogReader:
             self._take_damage(self._archive)
         self.header = self._read_header()
         """`EvalLog` without samples and reductions: version, status, eval, plan, results, stats, error …"""
-        self._check_samples()
-        self._check_reductions()
 
     def __enter__(self) -> Self:
         return self
@@ -444,8 +452,8 @@ class InspectLogReader:
         for what, items in (("events", events), ("messages", messages)):
             if isinstance(items, list):
                 self.bounds.check_count(what, len(items), size)
-        all_of_them = (len(items) for items in (events, messages, *more) if isinstance(items, (list, dict)))
-        self.bounds.check_count("events, messages, scores and attachments", sum(all_of_them), size)
+        counts = [len(items) for items in (events, messages, *more) if isinstance(items, (list, dict))]
+        self.bounds.check_count("events, messages, scores and attachments", sum(counts), size)
 
     def _parts_of(self, ref: SampleRef) -> list[str]:
         """Return the members of a chunked sample except its shell."""

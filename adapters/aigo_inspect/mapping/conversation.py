@@ -297,14 +297,14 @@ def main_span_id(events: Iterable[Event], messages: Iterable[Item] = ()) -> str 
     parents: dict[str, str | None] = {}
     scoring: set[str | None] = set()
     calls: dict[str | None, list[Event]] = {}
-    events = list(events)
-    for call in [event for event in events if event["type"] == "model_call_event"]:
-        calls.setdefault(call.get("span_id"), []).append(call)
-    for begin in [event for event in events if event["type"] == "span_begin"]:
-        span_id, parent = begin["span_id"], begin.get("parent_span_id")
-        parents[span_id] = parent
-        if begin.get("span_type") in _SCORING or parent in scoring:
-            scoring.add(span_id)
+    for event in events:
+        if event["type"] == "model_call_event":
+            calls.setdefault(event.get("span_id"), []).append(event)
+        elif event["type"] == "span_begin":
+            span_id, parent = event["span_id"], event.get("parent_span_id")
+            parents[span_id] = parent
+            if event.get("span_type") in _SCORING or parent in scoring:
+                scoring.add(span_id)
     candidates = {span: own_calls for span, own_calls in calls.items() if span not in scoring}
     if len(candidates) < 2:
         return next(iter(candidates), None)

@@ -9,7 +9,6 @@ Inspect's fields without a field in AI GO are in `metadata["inspect"]` of the ev
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, get_args
 
@@ -37,6 +36,7 @@ _NAMES: dict[Any, str] = {
     kind: str(kind.__struct_config__.tag) for kind in get_args(NativeEvent) if kind is not records.Other
 }
 """Event type → name in the log."""
+_KEPT = {kind: f"event {name}" for kind, name in _NAMES.items()}
 _BASE_FIELDS = frozenset(records.SpanEnd.__struct_fields__) - {"id"}
 _CONTENTS: dict[type, tuple[str, ...]] = {
     kind: tuple(field for field in kind.__struct_fields__ if field not in _BASE_FIELDS)
@@ -88,8 +88,10 @@ class EventMapper:
         self._contents: list[Any] = []
         """Contents with unresolved references. They are resolved together, because starting a walk costs more
         than walking most of them."""
-        self._kinds: list[Any] = []
-        """Type or name of every event."""
+        self._kinds: list[str] = []
+        """Kind of every event in the loss report."""
+        self.is_usual = True
+        """Whether all events have the form of current releases."""
         self._untimed = False
         self._path = ""
         self._index = 0
@@ -105,8 +107,7 @@ class EventMapper:
         self._spans.close(self._events)
         if self._untimed:
             fill_times(self._events, self._loss)
-        for kind, count in Counter(self._kinds).items():
-            self._loss.kept[f"event {_NAMES.get(kind, kind)}"] += count
+        self._loss.kept.update(self._kinds)
         return self._events
 
     def _map(self, natives: list[Any]) -> None:
@@ -115,7 +116,8 @@ class EventMapper:
         for index, native in enumerate(natives):
             # Each event is freed after its conversion, so that a sample is never in memory twice.
             natives[index] = None
-            kind = type(native)
+            kind, odd = type(native), native.odd
+            self.is_usual = self.is_usual and odd is None
             if kind in _CHOSEN and (reason := self._left_out(native)):
                 self._loss.dropped[f"event {_name_of(native)}: {reason}"] += 1
                 left_out += reason is _PATCH_LEFT_OUT and not self._path
@@ -131,11 +133,10 @@ class EventMapper:
                 reason = f"event {_name_of(native)} of an unexpected shape: kept as custom event"
                 self._loss.changed[reason] += 1
             events.append(event)
-            odd = native.odd
             if odd is None:
-                kinds.append(kind)
+                kinds.append(_KEPT[kind])
                 continue
-            kinds.append(kind_of(odd.native))
+            kinds.append(f"event {kind_of(odd.native)}")
             if odd.leftover is not None and event["type"] != "custom":
                 event["metadata"]["inspect"]["other"] = odd.leftover
                 self._contents.append(odd.leftover)

@@ -198,28 +198,22 @@ class _Parser:
         parent = native.get("parent_id")
         return _record(records.SpanBegin, native, **base, parent_id=parent if type(parent) is str else None)
 
-    def span_end(self, native: dict[str, Any], base: _Base) -> records.SpanEnd:
-        return _record(records.SpanEnd, native, **base)
-
-    def step(self, native: dict[str, Any], base: _Base) -> records.StepRecord:
-        return _record(records.StepRecord, native, **base)
-
-    def compaction(self, native: dict[str, Any], base: _Base) -> records.Compaction:
-        return _record(records.Compaction, native, **base)
-
-    def error(self, native: dict[str, Any], base: _Base) -> records.ErrorRecord:
-        return _record(records.ErrorRecord, native, **base)
+    def plain(self, native: dict[str, Any], base: _Base) -> records.NativeEvent:
+        return _record(_PLAIN[kind_of(native)], native, **base)
 
 
+_PLAIN: dict[str, type[records.NativeEvent]] = {
+    "span_end": records.SpanEnd,
+    "step": records.StepRecord,
+    "compaction": records.Compaction,
+    "error": records.ErrorRecord,
+}
 _PARSERS: dict[str, Callable[[_Parser, dict[str, Any], _Base], records.NativeEvent]] = {
     "model": _Parser.model,
     "tool": _Parser.tool,
     "subtask": _Parser.subtask,
     "span_begin": _Parser.span_begin,
-    "span_end": _Parser.span_end,
-    "step": _Parser.step,
-    "compaction": _Parser.compaction,
-    "error": _Parser.error,
+    **dict.fromkeys(_PLAIN, _Parser.plain),
 }
 
 

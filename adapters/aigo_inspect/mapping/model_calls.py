@@ -109,7 +109,7 @@ class ModelCallConverter:
         tools = self._tools(native)
         event["model"] = native.model
         unknown = self._walker.unknown
-        event["input_context"] = self._context(span, native)
+        context = self._context(span, native)
         unknown = self._walker.unknown - unknown
         usage = model_usage(output.usage)
         if usage is None or len(usage) < 2:
@@ -136,6 +136,7 @@ class ModelCallConverter:
             event["total_time"] = seconds
         if error:
             event["error"] = error if isinstance(error, str) else json_text(error)
+        event["input_context"] = context  # the last field, as it is written
         self._add_notes(native, notes, unknown)
         self._add_output_notes(native, notes, text, logprobs)
         for item in items:

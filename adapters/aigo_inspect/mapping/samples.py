@@ -107,8 +107,9 @@ def _trial(mapped: MappedSample, log: InspectLogReader, ref: SampleRef, loss: Lo
     fields = mapped.fields
     scores = scores_of(fields, loss)
     trace = None if mapped.is_empty else mapped.trace(log.location)
-    if trace is not None and (error := _untold_error(_error(fields), trace.events)):
-        trace.metadata["extra"]["inspect"]["error"] = error
+    error = _error(fields)
+    if trace is not None and error and (details := _untold_error(error, trace.events)):
+        trace.metadata["extra"]["inspect"]["error"] = details
     loss.kept["sample"] += 1
     main = trace.span_id if trace is not None else None
     answers = [call.answer for call in mapped.exchanges if call.span_id == main]
@@ -120,7 +121,7 @@ def _trial(mapped: MappedSample, log: InspectLogReader, ref: SampleRef, loss: Lo
         raw_outputs=raw_outputs_of(answers, fields.get("output")),
         direct_ios=[call.direct_io for call in mapped.exchanges if call.direct_io is not None],
         scores=scores,
-        errors=_errors(fields, mapped.events),
+        errors=_errors(fields, error, mapped.events),
         failed=bool(fields.get("error")),
         usage=fields.get("model_usage") or {},
         models=_models(mapped, log.header),
@@ -156,9 +157,8 @@ def _is_model(name: str, written: str) -> bool:
 # Errors
 
 
-def _errors(sample: dict[str, Any], events: list[Event]) -> list[dict[str, Any]]:
+def _errors(sample: dict[str, Any], error: dict[str, Any], events: list[Event]) -> list[dict[str, Any]]:
     errors = []
-    error = _error(sample)
     if error:
         message = str(error.get("message") or "")
         kind = error_type(message, error.get("traceback"))

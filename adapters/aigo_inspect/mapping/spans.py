@@ -40,7 +40,9 @@ class Spans:
             self._loss.changed["span that begins twice or without an id: kept as custom event"] += 1
             return False
         event["type"] = "span_begin"
-        _set_span(native, event, span_id)
+        if native.span_id and native.span_id != span_id:
+            event["metadata"]["inspect"]["span_id"] = native.span_id
+        event["span_id"] = span_id
         parent = native.parent_id or self.step
         if parent:
             event["parent_span_id"] = parent
@@ -61,7 +63,9 @@ class Spans:
             self._loss.changed["span end without a begin: kept as custom event"] += 1
             return False
         event["type"] = "span_end"
-        _set_span(native, event, span_id)
+        if native.span_id and native.span_id != span_id:
+            event["metadata"]["inspect"]["span_id"] = native.span_id
+        event["span_id"] = span_id
         self._ended.add(span_id)
         return True
 
@@ -145,12 +149,6 @@ class Spans:
                 event.setdefault("agent_span_id", agent["span_id"])
 
 
-def _set_span(native: SpanBegin | SpanEnd, event: Event, span_id: str) -> None:
-    if native.span_id and native.span_id != span_id:
-        event["metadata"]["inspect"]["span_id"] = native.span_id
-    event["span_id"] = span_id
-
-
 def ordered_by_span(events: list[Event]) -> list[Event]:
     """Return events depth first: the start of a span, its events and child spans by time, and its end.
 
@@ -212,6 +210,8 @@ def fill_times(events: list[Event], loss: LossReport) -> None:
             time = event["timestamp"]
         else:
             event["timestamp"] = time
+            if "input_context" in event:
+                event["input_context"] = event.pop("input_context")  # the last field, as it is written
             event["metadata"]["inspect"]["timestamp"] = "taken from the previous event"
             loss.changed["event without a time: time of the previous event"] += 1
 

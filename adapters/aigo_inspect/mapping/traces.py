@@ -150,10 +150,9 @@ class MappedSample:
         pool = msgspec.to_builtins(sample.pool) if retried else []
         resolve_fields(self.fields, pool, sample.calls, walker)
         self._empty = not sample.events and not sample.messages
-        self.is_usual = all(event.odd is None for event in sample.events)
-        """Whether all events have the form of current releases."""
         self.events = mapper.run()
         """Events in log order."""
+        self.is_usual = mapper.is_usual
         self.exchanges = mapper.calls.exchanges
         """Model calls of the sample."""
         self._tools = _tools_of(mapper.calls.offers.values())
