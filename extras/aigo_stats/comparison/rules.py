@@ -187,7 +187,7 @@ def _is(name: str | None, shown: str) -> bool:
 
 
 def _named(rule: CheckRule, numbers: Sequence[Number], result: str) -> list[Number]:
-    """Return the metrics that a rule names by label, name or `scorer.name`. Case is ignored.
+    """Return the metrics that a rule names by label, name or `scorer.name`. Case only matters between labels.
 
     Args:
         rule: the rule.
@@ -199,7 +199,9 @@ def _named(rule: CheckRule, numbers: Sequence[Number], result: str) -> list[Numb
     """
     if rule.name is None:
         return list(numbers)
-    matches = [number for number in numbers if _is(rule.name, number.label)] or [
+    exact = [number for number in numbers if number.label == rule.name]
+    matches = exact or [number for number in numbers if _is(rule.name, number.label)]
+    matches = matches or [
         number
         for number in numbers
         if _is(rule.name, number.name) or _is(rule.name, f"{number.scorer}.{number.name}")

@@ -132,6 +132,16 @@ def test_failed_rule_takes_precedence_over_an_undecided_one(aigo: Run, tmp_path:
     assert second.startswith("::warning title=undecided%3A accuracy >= 0.88 at 95%25::")
 
 
+def test_names_that_differ_only_in_case_are_different_metrics(aigo: Run, tmp_path: Path) -> None:
+    lowest = {"type": "min", "field": "right", "name": "Accuracy"}
+    samples = [sample(1, {"right": 1.0}), sample(2, {"right": 0.0})]
+    file = log(tmp_path / "a.tasklog.json", samples, [(MEAN, {"accuracy": 0.5}), (lowest, {"Accuracy": 0.0})])
+
+    assert aigo("check", file, "--rule", "accuracy >= 0.4").code == 0
+    assert aigo("check", file, "--rule", "Accuracy >= 0.4").code == 1
+    assert "has 2 metrics with this name" in aigo("check", file, "--rule", "ACCURACY >= 0.4").err
+
+
 def test_invalid_check_arguments_exit_with_2(aigo: Run, tmp_path: Path) -> None:
     file = result(tmp_path / "a.tasklog.json", 180)
     rules = tmp_path / "rules.yaml"
