@@ -157,7 +157,7 @@ def test_a_log_of_one_shard_is_an_incomplete_result(folder: Path, aigo: Run, res
     (path,) = (folder / "imported").glob("*.tasklog.json")
     result = result_of(path)
     assert result["status"] == "failure"
-    assert "3 of 7 samples are complete" in result["errors"][0]["message"]
+    assert "the result contains 3 of 7 samples" in result["errors"][0]["message"]
 
 
 @pytest.mark.parametrize(

@@ -433,5 +433,5 @@ def run_errors(execution: Execution, num_samples: int, planned: int | None) -> l
     if execution.status == "success":
         message = "the run ended without an error, but some samples are missing"
     if planned is not None and missing:
-        message += f"; {num_samples} of {plural(planned, 'sample')} are complete"
+        message += f"; the result contains {num_samples} of {plural(planned, 'sample')}"
     return [TaskResultError(error_type="IncompleteRun", message=message, stage=TaskResultErrorStage.solver)]

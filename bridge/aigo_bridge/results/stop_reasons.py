@@ -29,8 +29,8 @@ _SCORING = frozenset({"scorers", "scorer"})
 
 
 def stop_reason_of(trial: Any) -> str | None:
-    """Return the stop reason of a trial's final model call, excluding judges; `None` if it is not recorded. A
-    refusal in the model's answer is `refusal` for every provider.
+    """Return the stop reason of a trial's final answer, excluding judges; `None` if it is not recorded. A
+    refusal in the model's answer is `refusal` for every provider. A failed call has no answer.
     """
     outputs = outputs_of(trial)
     if not outputs:
@@ -44,7 +44,7 @@ def stop_reason_of(trial: Any) -> str | None:
             member(event, "span_type") in _SCORING or member(event, "name") == "scorers"
         ):
             break
-        if kind == "model_call_event":
+        if kind == "model_call_event" and (member(event, "output_items") or not member(event, "error")):
             reason, items = _recorded(member(event, "metadata")), member(event, "output_items")
     if any(_is_refusal(part) for item in items or () for part in _parts(item)):
         return "refusal"

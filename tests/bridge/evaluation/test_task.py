@@ -169,13 +169,18 @@ def test_a_complete_run_is_a_success(plan: TaskPlan, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("trials", "status", "fields", "message"),
     [
-        (2, "cancelled", {}, "the run did not finish (status 'cancelled'); 2 of 4 samples are complete"),
+        (
+            2,
+            "cancelled",
+            {},
+            "the run did not finish (status 'cancelled'); the result contains 2 of 4 samples",
+        ),
         (4, "error", {"error": "disk full"}, "disk full"),
         (
             3,
             "success",
             {},
-            "the run ended without an error, but some samples are missing; 3 of 4 samples are complete",
+            "the run ended without an error, but some samples are missing; the result contains 3 of 4 samples",
         ),
     ],
 )

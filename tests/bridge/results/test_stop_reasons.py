@@ -33,6 +33,8 @@ JUDGING = {"type": "span_begin", "name": "scorers", "span_type": "scorers"}
         ([call("max_tokens"), call("stop")], "stop"),
         ([call("stop"), JUDGING, call("content_filter")], "stop"),
         ([call("stop", {"type": "refusal", "refusal": "No."})], "refusal"),
+        ([call("stop") | {"error": "overloaded", "output_items": []}], None),
+        ([call("content_filter") | {"error": "blocked"}], "content_filter"),
     ],
 )
 def test_final_call_of_the_evaluated_model_decides(events: list[dict[str, Any]], reason: str | None) -> None:

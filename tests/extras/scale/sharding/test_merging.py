@@ -127,7 +127,7 @@ def test_partial_merge_keeps_the_planned_sample_count(tmp_path: Path) -> None:
     assert outcome.result is not None
     frame = LogReader(outcome.result).frame()
     assert frame.status == "failure"
-    assert frame.errors[0].message == "shard 2 of 3 not among them; 6 of 9 samples are complete"
+    assert frame.errors[0].message == "shard 2 of 3 not among them; the result contains 6 of 9 samples"
     assert frame.evidence is not None
     assert frame.evidence.failures is not None
     assert frame.evidence.failures.num_total == 6
