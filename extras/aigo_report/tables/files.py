@@ -8,6 +8,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,7 +79,11 @@ def write_tables(out: Path, sheets: Sequence[Sheet]) -> WrittenFile:
     # Remove secrets before the texts are packed into an archive.
     with open_for_replacing(out, clean=False) as file:
         if kind == ".xlsx":
-            _write_xlsx(file, out, sheets, written)
+            # On a full disk, the archive must close before its file does.
+            with tempfile.TemporaryFile() as archive:
+                _write_xlsx(archive, out, sheets, written)
+                archive.seek(0)
+                shutil.copyfileobj(archive, file)
         else:
             (sheet,) = sheets
             _WRITERS[kind](file, sheet, written)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import gzip
 import json
 import re
@@ -134,6 +135,17 @@ def test_spreadsheet_limits_are_reported(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(UsageError, match="'trials' has more; use"):
         write_tables(tmp_path / "u.xlsx", [trials])
     assert not (tmp_path / "u.xlsx").exists()
+
+
+def test_spreadsheet_on_a_full_disk_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An archive that is closed after its file would print an exception."""
+    monkeypatch.setattr(files, "open_for_replacing", lambda *_, **__: full)
+    source = tmp_path / "a.tasklog.json"
+    source.write_text(json.dumps(result([question(1, "x", "a")])))
+
+    with Path("/dev/full").open("wb", 0) as full, pytest.raises(OSError, match="No space left"):
+        write_tables(tmp_path / "t.xlsx", [sheet_of(results_at([source]).trials())])
+    gc.collect()
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".xlsx"])
