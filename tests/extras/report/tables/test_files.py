@@ -139,12 +139,13 @@ def test_spreadsheet_limits_are_reported(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_spreadsheet_on_a_full_disk_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An archive that is closed after its file would print an exception."""
-    monkeypatch.setattr(files, "open_for_replacing", lambda *_, **__: full)
     source = tmp_path / "a.tasklog.json"
     source.write_text(json.dumps(result([question(1, "x", "a")])))
 
-    with Path("/dev/full").open("wb", 0) as full, pytest.raises(OSError, match="No space left"):
-        write_tables(tmp_path / "t.xlsx", [sheet_of(results_at([source]).trials())])
+    with Path("/dev/full").open("wb", 0) as full:
+        monkeypatch.setattr(files, "open_for_replacing", lambda *_, **__: full)
+        with pytest.raises(OSError, match="No space left"):
+            write_tables(tmp_path / "t.xlsx", [sheet_of(results_at([source]).trials())])
     gc.collect()
 
 
