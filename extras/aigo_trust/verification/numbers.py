@@ -23,6 +23,7 @@ from aigo_bridge.dtypes import (
     TaskResultLog,
 )
 from aigo_bridge.errors import EvidenceError, TemplateError
+from aigo_bridge.metrics.grades import is_missing
 from aigo_bridge.metrics.metric import Exclusion
 from aigo_bridge.metrics.names import MEANS, metric_labels
 from aigo_bridge.plan.logged_plan import LoggedPlan
@@ -59,16 +60,16 @@ class _Pass:
     def counted(self, samples: Iterator[SampleEvidence]) -> None:
         """Count the samples, and compare the results with the stored values."""
         originals: list[SampleEvidence] = []
+        rows = self.tally.plan.samples if isinstance(self.tally.plan, TaskPlan) else ()
+        planned: dict[Any, Mapping[str, Any]] = {row.id: row.data for row in rows}
 
         def records() -> Iterator[TrialRecord]:
             for number, sample in enumerate(samples):
                 originals.append(sample)
-                self.exclusions[number] = exclusion = Exclusion(
-                    tuple(sample.action_records or ()), tuple(sample.errors or ())
-                )
-                if not (exclusion.records or exclusion.errors):
-                    del self.exclusions[number]
-                yield from _records(sample, number)
+                rules, errors = tuple(sample.action_records or ()), tuple(sample.errors or ())
+                if rules or errors:
+                    self.exclusions[number] = Exclusion(rules, errors)
+                yield from _records(sample, number, planned.get(sample.sample_id, {}))
 
         for number, (computed, _) in enumerate(sample_stream(records(), self.tally)):
             # Read one record ahead, so that a computed sample is always the first waiting sample.
@@ -88,20 +89,26 @@ class _Pass:
                 )
 
 
-def _records(sample: SampleEvidence, number: int) -> Iterator[TrialRecord]:
+def _records(sample: SampleEvidence, number: int, planned: Mapping[str, Any]) -> Iterator[TrialRecord]:
     trials = sample.trials
     for trial in trials:
         yield TrialRecord(
             # Number the samples, because an untrusted file may contain the same ID twice.
             sample_id=number,
             index=trial.index,
-            data={} if trial.sample is None else trial.sample.data,
+            data={} if trial.sample is None else _with_missing_cells(trial.sample.data, planned),
             output=None if trial.solver is None else trial.solver.output,
             scores=tuple(map(_with_infinities, trial.scores or ())),
             errors=tuple(trial.errors),
         )
     if not trials:
         yield TrialRecord(number, 0, {}, None, ())
+
+
+def _with_missing_cells(data: dict[str, Any], planned: Mapping[str, Any]) -> dict[str, Any]:
+    """Return sample data with NaN for missing numbers, which evidence stores as null."""
+    missing = {name: value for name, value in planned.items() if is_missing(value) and data.get(name) is None}
+    return {**data, **missing} if missing else data
 
 
 def _with_infinities(score: ScoresData) -> ScoresData:

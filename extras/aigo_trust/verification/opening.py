@@ -109,8 +109,8 @@ def verify(
     def path(file: StrPath | None) -> Path | None:
         return None if file is None else Path(file)
 
-    return verify_one(
-        Path(result),
+    return verify_source(
+        one_result(Path(result)),
         Materials(
             task=None if task is None else os.fspath(task),
             datasets={name: str(Path(file).resolve()) for name, file in (datasets or {}).items()},
@@ -134,15 +134,6 @@ def verify_source(source: ResultSource, materials: Materials) -> Verification:
     """
     assert source.path is not None
     return replace(verify_any(source.path, materials), result=Path(source.label))
-
-
-def verify_one(location: Path, materials: Materials) -> Verification:
-    """Verify the result at a location.
-
-    Raises:
-        UsageError: the location contains no result or several results.
-    """
-    return verify_source(one_result(location), materials)
 
 
 def verify_any(path: Path, materials: Materials) -> Verification:
