@@ -157,7 +157,8 @@ def open_for_replacing(path: Path, *, clean: bool = True) -> Iterator[BinaryIO]:
         with io.BufferedWriter(raw_file(draft, "wb"), 1 << 18) as file:
             with _compressed(file, path.suffix.lower()) as content:
                 yield clean_file(content, path) if clean else content
-            file.truncate()  # frees reserved space
+            file.flush()
+            file.truncate(os.fstat(file.fileno()).st_size)  # frees reserved space
             if is_durable:
                 os.fsync(file.fileno())
         draft.replace(target)
