@@ -325,8 +325,9 @@ def test_exported_parameters_can_be_edited(case: Make, export: Export, lighteval
     code = (folder / "t.py").read_text()
     (folder / "t.py").write_text(code.replace('"tone": "dry"', '"tone": "warm"'))
     assert lighteval(folder, *words).metrics["string_equals.accuracy"] == pytest.approx(1 / 3)
-    (folder / "t.py").write_text(code.replace('"tone": "dry"', '"tone": "kind"'))
-    with pytest.raises(Exception, match="kind"):
+    # Another length: Python would use the bytecode of a file with the same size and second.
+    (folder / "t.py").write_text(code.replace('"tone": "dry"', '"tone": "friendly"'))
+    with pytest.raises(Exception, match="friendly"):
         lighteval(folder, *words)
     (folder / "t.py").write_text(code)
     with (folder / "t" / "samples.jsonl").open("a") as file:
