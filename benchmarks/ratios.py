@@ -59,10 +59,7 @@ BENCHMARKS = {
         ("--engine", "echo", "--samples", "5000,20000", "--shard-size", "5000"),
         ("--engine", "echo", "--samples", "2", "--shard-size", "2"),
     ),
-    "lighteval_engine": Benchmark(
-        ("--documents", "5000", "--rows", "50000"),
-        ("--documents", "2", "--rows", "2", "--memory", "4", "--repeat", "1"),
-    ),
+    "lighteval_engine": Benchmark(smoke=("--documents", "2", "--memory", "4", "--repeat", "1")),
     "import_lighteval": Benchmark(("--docs", "5000", "--rounds", "3"), ("--docs", "5", "--rounds", "1")),
     "import_inspect": Benchmark(smoke=("--share", "0.0001", "--rounds", "1")),
 }
