@@ -174,24 +174,29 @@ class Endpoint:
 
     def __init__(self, url: str, headers: Mapping[str, str], tls: TLS, *, read_seconds: float = READ_SECONDS):
         self.url = url
-        ours = {
-            "content-type": "application/json",
-            "user-agent": f"aigo-bridge/{__version__}",
-            "accept-encoding": "gzip",
-        }
-        self._headers = {**ours, **headers}
+        ours = {"content-type": "application/json", "user-agent": f"aigo-bridge/{__version__}"}
+        self._headers = {**ours, "accept-encoding": "gzip", **headers}
         self._tls = tls
         self._most_bytes = ANSWER.bytes
         self._most_seconds = SILENCES * read_seconds
         self._timeout = httpx.Timeout(read_seconds, connect=min(CONNECT_SECONDS, read_seconds), pool=None)
-        self._client: httpx.AsyncClient | None = None
+        # One client per connection: a client with many checks all of them for each request.
+        self._free: list[httpx.AsyncClient] = []
         self._loop: object = None
 
     async def send(self, body: str, sample: Mapping[str, Any] | None) -> Response:
         """Send a body with POST."""
+        if self._loop != (loop := anyio.lowlevel.current_token()):
+            self._free, self._loop = [], loop
+        free = self._free
+        client = (
+            free.pop()
+            if free
+            else httpx.AsyncClient(headers=self._headers, verify=self._verify, timeout=self._timeout)
+        )
         try:
             with anyio.fail_after(self._most_seconds):
-                async with self._open().stream("POST", self._parsed_url, content=body.encode()) as response:
+                async with client.stream("POST", self._parsed_url, content=body.encode()) as response:
                     headers = {name.lower(): value for name, value in response.headers.items()}
                     encoding = response.charset_encoding or "utf-8"
                     status = response.status_code
@@ -211,6 +216,8 @@ class Endpoint:
             # For example, the server closed the connection before the response was complete.
             reason = str(error) or type(error).__name__
             raise CallError(f"the response was cut off: {reason}", "transient") from error
+        finally:
+            free.append(client)
         try:
             text = data.decode(encoding)
         except (UnicodeDecodeError, LookupError) as error:
@@ -243,24 +250,17 @@ class Endpoint:
         url = self._parsed_url
         return f"{url.host}:{url.port}" if url.port else str(url.host)
 
-    def _open(self) -> httpx.AsyncClient:
-        loop = anyio.lowlevel.current_token()
-        if self._client is None or self._loop != loop:
-            # The engine limits the number of concurrent requests.
-            limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
-            # Loading the machine's authorities takes longer than a request.
-            verify = self._tls.context() if self.url.startswith("https:") else False
-            self._client = httpx.AsyncClient(
-                headers=self._headers, verify=verify, timeout=self._timeout, limits=limits
-            )
-            self._loop = loop
-        return self._client
+    @cached_property
+    def _verify(self) -> ssl.SSLContext | bool:
+        # Loading the machine's authorities takes longer than a request.
+        return self._tls.context() if self.url.startswith("https:") else False
 
     async def aclose(self) -> None:
         """Close the connections."""
-        client, self._client = self._client, None
-        if client is not None and self._loop == anyio.lowlevel.current_token():
-            await client.aclose()
+        clients, self._free = self._free, []
+        if self._loop == anyio.lowlevel.current_token():
+            for client in clients:
+                await client.aclose()
 
 
 class _Unpacking:
