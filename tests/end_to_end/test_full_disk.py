@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import zipfile
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import pytest
 from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.log import EvalError, read_eval_log
 from tests.support.commands import Run
+from tests.support.forked import finished
 from tests.support.jobs import run_task
 
 from aigo_bridge.codes import Code
@@ -35,6 +37,12 @@ definition:
   scorers:
     - {type: string_equals, ground_truth: x}
 """
+
+
+LIMITED = """import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (90_000, 90_000))  # as a full disk
+from aigo_bridge.cli import main
+main()"""
 
 
 @pytest.fixture
@@ -109,3 +117,22 @@ def test_an_error_before_the_inspect_log_is_an_engine_error() -> None:
 def test_other_errors_of_inspect_are_not_hidden() -> None:
     with pytest.raises(ExceptionGroup), _engine_errors():
         raise ExceptionGroup("tasks", [ZeroDivisionError()])
+
+
+def test_a_file_that_does_not_fit_on_the_disk_is_named(task: Path, tmp_path: Path) -> None:
+    noise = "".join(chr(33 + number * number % 89) + str(number) for number in range(60_000))
+    (tmp_path / "d.jsonl").write_text(json.dumps({"q": noise}) + "\n")
+    run_task(load_engine("inspect"), plan(PlanOrigin(task=str(task))), tmp_path, model="scripted/m.jsonl")
+    files = set(tmp_path.iterdir())
+
+    for words in (
+        "table t.tasklog.json --out rows.csv",
+        "table t.tasklog.json --out rows.parquet",
+        "export t.tasklog.json --to inspect-log --out logs",
+        "export t.tasklog.json --to aigo --out folder",
+    ):
+        done = finished(["-c", LIMITED, *words.split()], cwd=tmp_path)
+
+        assert done.returncode not in (0, 1), done.stderr
+        assert f"{words.split()[-1]}: File too large [AB906]" in done.stderr
+        assert set(tmp_path.iterdir()) == files

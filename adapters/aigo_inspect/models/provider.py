@@ -54,7 +54,7 @@ from aigo_bridge.models.connections import (
     load_model,
 )
 from aigo_bridge.models.gate import pace, passing
-from aigo_bridge.models.scripted import Script, ScriptedReply, load_script
+from aigo_bridge.models.scripted import Script, ScriptedReply, is_transient, load_script
 from aigo_inspect.models.requests import call_input, model_output
 
 PROVIDER = "aigo_bridge"
@@ -368,7 +368,7 @@ class ScriptedAPI(ModelAPI):
 
     def should_retry(self, ex: BaseException) -> bool:
         """Return whether a real client would retry the error."""
-        return isinstance(ex, httpx.HTTPStatusError) and _is_transient(ex.response.status_code)
+        return isinstance(ex, httpx.HTTPStatusError) and is_transient(ex.response.status_code)
 
     def connection_key(self) -> str:
         """Return the key for Inspect's concurrency limit, one for each script."""
@@ -399,10 +399,6 @@ def _output(name: str, messages: list[ChatMessage], reply: ScriptedReply, number
     # Without token counts, Inspect downloads a tokenizer to estimate them, which fails without a network.
     usage = ModelUsage(input_tokens=prompt, output_tokens=completion, total_tokens=prompt + completion)
     return ModelOutput(model=name, choices=[choice], usage=usage)
-
-
-def _is_transient(status: int) -> bool:
-    return status in (408, 409, 429) or status >= 500
 
 
 def _failure(message: str, status: int | None) -> httpx.HTTPStatusError | RuntimeError:

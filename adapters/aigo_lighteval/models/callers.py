@@ -37,7 +37,7 @@ from aigo_bridge.models.connections.adapters import SHIPPED
 from aigo_bridge.models.connections.transports import TLS, Endpoint, header_value
 from aigo_bridge.models.gate import pace
 from aigo_bridge.models.protocol import ModelRequest
-from aigo_bridge.models.scripted import ScriptedReply, load_script
+from aigo_bridge.models.scripted import ScriptedReply, is_transient, load_script
 from aigo_bridge.redaction.secrets import KNOWN, address_secrets, is_credential
 from aigo_lighteval.models.backends import BACKENDS, PREFIX, backend_model
 from aigo_lighteval.models.cassettes import CassetteCaller
@@ -88,7 +88,7 @@ class ScriptedCaller:
             kind = "RuntimeError" if reply.status is None else "HTTPStatusError"
             raise AttemptError(
                 SampleError(reply.error, stage=stage, kind=kind),
-                is_transient=reply.status is not None and _is_transient(reply.status),
+                is_transient=reply.status is not None and is_transient(reply.status),
                 exchange=Exchange(sent, None, reply.status),
             )
         self._calls += 1
@@ -116,10 +116,6 @@ def _reply(reply: ScriptedReply, messages: list[tuple[str, str]], number: int) -
         ),
     )
     return Reply(choices=(choice,), usage=Usage(*reply.tokens(messages)))
-
-
-def _is_transient(status: int) -> bool:
-    return status in (408, 409, 429) or status >= 500
 
 
 class ConnectionCaller:

@@ -244,3 +244,10 @@ def excluded(
         if selected:
             records.append(ActionRecord(action=ActionRuleAction(rule.action), rule_key=rule.key))
     return Exclusion(tuple(records), tuple(errors))
+
+
+def fits_json(value: float) -> bool:
+    """Return whether evidence can contain a number: JSON has no infinity, and most parsers limit integers to
+    64 bits.
+    """
+    return abs(value) < 2**63 if isinstance(value, int) else math.isfinite(value)

@@ -5,7 +5,6 @@ To add a metric, write a function and its `MetricType`, and add a row here.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from aigo_bridge.metrics.compute import (
     STD_DEV,
     WEIGHTED_AVERAGE,
 )
-from aigo_bridge.metrics.metric import MetricContext, MetricResult, MetricType, NoAggregate, Scores
+from aigo_bridge.metrics.metric import MetricContext, MetricResult, MetricType, NoAggregate, Scores, fits_json
 from aigo_bridge.metrics.python import PYTHON
 from aigo_bridge.spec.metric import METRICS, MetricSpec
 
@@ -104,7 +103,7 @@ def compute_metric(
         result: MetricResult = compute(metric, scores, MetricContext(samples, host, snippet_place))
     except OverflowError:
         return _too_large(scores)
-    return result if all(map(_fits_json, result.values.values())) else _too_large(scores)
+    return result if all(map(fits_json, result.values.values())) else _too_large(scores)
 
 
 def _unaggregated(metric: MetricSpec, scores: Scores) -> Iterator[str]:
@@ -116,13 +115,6 @@ def _unaggregated(metric: MetricSpec, scores: Scores) -> Iterator[str]:
         for name in names:
             if isinstance(value := values.get(name), NoAggregate):
                 yield value.reason
-
-
-def _fits_json(value: float) -> bool:
-    """Return whether evidence can contain a number: JSON has no infinity, and most parsers limit integers to
-    64 bits.
-    """
-    return abs(value) < 2**63 if isinstance(value, int) else math.isfinite(value)
 
 
 def _too_large(scores: Scores) -> MetricResult:

@@ -94,6 +94,11 @@ class ScriptedReply:
         )
 
 
+def is_transient(status: int) -> bool:
+    """Return whether a failure with this HTTP status is retried."""
+    return status in (408, 409, 429) or status >= 500
+
+
 @dataclass(frozen=True)
 class ScriptRule:
     """One compiled line of the file."""

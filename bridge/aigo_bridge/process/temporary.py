@@ -7,6 +7,7 @@ ends. A free lock means that the owner is gone. Process IDs are not used because
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import secrets
@@ -49,7 +50,8 @@ def make_folder(prefix: str) -> str:
     with _LOCK:
         if prefix not in _SWEPT:
             _SWEPT.add(prefix)
-            _sweep_folders(Path(tempfile.gettempdir()), prefix)
+            pattern = re.compile(f"{re.escape(prefix)}.*{re.escape(_SUFFIX)}")
+            _sweep_all(Path(tempfile.gettempdir()), pattern, FOLDER)
     while True:
         folder = tempfile.mkdtemp(prefix=prefix, suffix=_SUFFIX)
         if not has_locks():
@@ -93,13 +95,14 @@ def draft_of(target: Path) -> Iterator[Path]:
     Raises:
         OSError: the file cannot be created.
     """
-    _sweep_drafts(target.parent)
+    _sweep_all(target.parent, _DRAFT, 0)
     with contextlib.ExitStack() as known:
         # Signals are deferred until the block below knows the draft.
         with signals_held_back():
             draft, held = _new_draft(target)
             known.callback(_forget, draft, held)
-        yield draft
+        with _naming(target):
+            yield draft
 
 
 def _forget(draft: Path, held: int | None) -> None:
@@ -116,16 +119,28 @@ def draft_folder_of(target: Path, parent: Path) -> Iterator[Path]:
     Raises:
         OSError: the folder cannot be created.
     """
-    _sweep_drafts(parent)
+    _sweep_all(parent, _DRAFT, 0)
     draft = parent / f".{target.name}.{secrets.token_hex(6)}.draft"
     draft.mkdir()
     held = _locked(str(draft), FOLDER)
     try:
-        yield draft
+        with _naming(target):
+            yield draft
     finally:
         _remove_tree(str(draft))
         if held is not None:
             os.close(held)
+
+
+@contextlib.contextmanager
+def _naming(target: Path) -> Iterator[None]:
+    """Name the target in errors of a full disk: these come from a write, which does not know its file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            error.filename = str(target)
+        raise
 
 
 def _new_draft(target: Path) -> tuple[Path, int | None]:
@@ -151,18 +166,11 @@ def _new_draft(target: Path) -> tuple[Path, int | None]:
         os.close(held)
 
 
-def _sweep_folders(place: Path, prefix: str) -> None:
+def _sweep_all(place: Path, name: re.Pattern[str], flags: int) -> None:
     with contextlib.suppress(OSError):
         for entry in list(os.scandir(place)):
-            if entry.name.startswith(prefix) and entry.name.endswith(_SUFFIX):
-                _sweep(Path(entry.path), FOLDER)
-
-
-def _sweep_drafts(place: Path) -> None:
-    with contextlib.suppress(OSError):
-        for entry in list(os.scandir(place)):
-            if _DRAFT.fullmatch(entry.name):
-                _sweep(Path(entry.path), 0)
+            if name.fullmatch(entry.name):
+                _sweep(Path(entry.path), flags)
 
 
 def _sweep(path: Path, flags: int) -> None:

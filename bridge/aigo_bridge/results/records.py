@@ -11,7 +11,6 @@ any order and logs may have several gigabytes.
 
 from __future__ import annotations
 
-import math
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -35,7 +34,7 @@ from aigo_bridge.dtypes import (
 )
 from aigo_bridge.dtypes.chat import LATE
 from aigo_bridge.errors import EvidenceError
-from aigo_bridge.metrics.metric import Exclusion, MetricResult
+from aigo_bridge.metrics.metric import Exclusion, MetricResult, fits_json
 from aigo_bridge.redaction.secrets import redact_value
 from aigo_bridge.results.reading import LogReader
 
@@ -272,7 +271,7 @@ def _exclusion(stored: Mapping[str, Any]) -> Exclusion:
 def _result(stored: Mapping[str, Any]) -> MetricResult:
     values, problem = stored["values"], stored["problem"]
     for name, value in values.items():
-        if not isinstance(value, int | float) or isinstance(value, bool) or not _fits(value):
+        if not isinstance(value, int | float) or isinstance(value, bool) or not fits_json(value):
             raise EvidenceError(
                 f"the log's numbers are damaged: {name!r:.80} is {value!r:.80}", code=Code.DAMAGED_RESULT
             )
@@ -281,10 +280,6 @@ def _result(stored: Mapping[str, Any]) -> MetricResult:
             f"the log's numbers are damaged: a problem is {problem!r:.80}", code=Code.DAMAGED_RESULT
         )
     return MetricResult(dict(values), _whole(stored["num_used"]), _whole(stored["num_skipped"]), problem)
-
-
-def _fits(value: float) -> bool:
-    return abs(value) < 2**63 if isinstance(value, int) else math.isfinite(value)
 
 
 def _whole(value: Any) -> int:
