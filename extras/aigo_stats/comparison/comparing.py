@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from aigo_bridge.codes import Code
 from aigo_bridge.errors import UsageError
 from aigo_bridge.metrics.names import MetricIdentity, metric_labels
+from aigo_bridge.text.json_text import json_text
 from aigo_bridge.text.plurals import plural
 from aigo_stats.comparison.circumstances import Divergence, divergences
 from aigo_stats.comparison.columns import USAGE, ResultColumns
@@ -359,7 +360,7 @@ def _parts(
     base: Quantity, new: Quantity, pairs: _Rows, labels: list[Any], level: float
 ) -> list[tuple[tuple[Any, PairedDifference], tuple[float, float]]]:
     """Return each value of a column with the difference and both metrics on its samples."""
-    texts = np.array([str(label) for label in labels])
+    texts = np.array([label if isinstance(label, str) else json_text(label) for label in labels])
     different = np.unique(texts).tolist()
     if len(different) > MOST_PARTS:
         raise UsageError(

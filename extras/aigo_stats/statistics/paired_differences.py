@@ -64,18 +64,18 @@ class PairedDifference:
 def right_or_wrong(base: Numbers, new: Numbers, level: float = LEVEL) -> PairedDifference:
     """Return the difference of two models that are right or wrong on each sample.
 
-    The effect size is the odds ratio of the samples on which they differ.
+    The effect size is the odds ratio of the samples on which they differ: gains divided by losses, unknown
+    without losses.
     """
     gained = int(((new == 1) & (base == 0)).sum())
     lost = int(((new == 0) & (base == 1)).sum())
     count = len(base)
-    odds = gained / lost if lost else (math.inf if gained else 1.0)
     return PairedDifference(
         (gained - lost) / count,
         tango(gained, lost, count, level),
         mcnemar(gained, lost),
         "McNemar, exact",
-        odds if math.isfinite(odds) else None,
+        gained / lost if lost else None,
         "odds ratio",
         count,
     )

@@ -108,7 +108,7 @@ def test_comparison_page_ranks_several_results(tmp_path: Path) -> None:
     ("count", "reason"),
     [
         (0, "not compared: the result does not contain samples"),
-        (1, "-79.35 to +79.35 pp 1 1 odds ratio McNemar, exact 1.0000"),
+        (1, "-79.35 to +79.35 pp 1 – odds ratio McNemar, exact 1.0000"),
     ],
 )
 def test_results_without_samples_have_a_comparison_page(tmp_path: Path, count: int, reason: str) -> None:

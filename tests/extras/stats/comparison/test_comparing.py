@@ -279,6 +279,16 @@ def test_breakdown_lists_each_value_and_rejects_too_many(tmp_path: Path) -> None
         compared(*files, kept=("n",), by="n")
 
 
+def test_breakdown_names_other_values_than_texts_as_json(tmp_path: Path) -> None:
+    values = [None, True, 1.5, "None"]
+    samples = [sample(number, {"right": 1.0}, {"topic": value}) for number, value in enumerate(values)]
+    file = log(tmp_path / "a.json", samples, [(MEAN, {"accuracy": 1.0})])
+
+    (metric,) = compared(file, file, kept=("topic",), by="topic").metrics
+
+    assert [value for value, _ in metric.parts] == ["1.5", "None", "null", "true"]
+
+
 def test_different_trial_counts_are_compared_by_sample_with_a_note(tmp_path: Path) -> None:
     single = [[float(number % 2)] for number in range(20)]
     several = [[float(number % 2), 1.0, 1.0] for number in range(20)]
