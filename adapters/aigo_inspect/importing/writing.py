@@ -65,7 +65,8 @@ def _short_trial(trial: MappedTrial, context: ContextChoice) -> bytes | None:
     trace = trial.trace
     if trace is None or len(trace.events) > _BATCH or trial.size > _SHORT:
         return None
-    if context == "full" and sum(len(event.get("input_context", ())) for event in trace.events) > _BATCH:
+    contexts = (len(event["input_context"]) for event in trace.events if "input_context" in event)
+    if context == "full" and sum(contexts) > _BATCH:
         return None
     events = trace.events if context == "full" else _with_contexts(trace.events, context)
     output = {

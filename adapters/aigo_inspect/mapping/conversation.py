@@ -298,9 +298,10 @@ def main_span_id(events: Iterable[Event], messages: Iterable[Item] = ()) -> str 
     scoring: set[str | None] = set()
     calls: dict[str | None, list[Event]] = {}
     for event in events:
-        if event["type"] == "model_call_event":
+        kind = event["type"]
+        if kind == "model_call_event":
             calls.setdefault(event.get("span_id"), []).append(event)
-        elif event["type"] == "span_begin":
+        elif kind == "span_begin":
             span_id, parent = event["span_id"], event.get("parent_span_id")
             parents[span_id] = parent
             if event.get("span_type") in _SCORING or parent in scoring:

@@ -226,8 +226,7 @@ class EventMapper:
         for field, value in (("agent", native.agent), ("agent_span_id", native.agent_span_id)):
             if value is not None:
                 (event if isinstance(value, str) else notes)[field] = value
-        caller = self.calls.caller(event.get("span_id"), native.id)
-        if caller is not None:
+        if (caller := self.calls.caller(event.get("span_id"), native.id)) is not None:
             event["model_call_id"] = caller
         _add_tool_notes(native, result, notes)
         if self._events and self._events[-1]["type"] == "span_begin":

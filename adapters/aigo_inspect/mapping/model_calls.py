@@ -131,8 +131,7 @@ class ModelCallConverter:
         if usage is not None:
             event["usage"] = usage
         event["tools"] = tools.names
-        seconds = seconds_between(native.timestamp, native.completed)
-        if seconds is not None:
+        if (seconds := seconds_between(native.timestamp, native.completed)) is not None:
             event["total_time"] = seconds
         if error:
             event["error"] = error if isinstance(error, str) else json_text(error)

@@ -29,7 +29,7 @@ def own_output(output: Any, events: list[Event], messages: list[Item]) -> dict[s
     """
     if not isinstance(output, dict):
         return {}
-    fields = {key: value for key, value in output.items() if value not in _NOTHING}
+    fields = {key: value for key, value in output.items() if value or value == 0}
     if isinstance(fields.get("metadata"), dict):
         # The result of aigo-bridge's own solver is stored there. It is in the evidence as the solver output.
         fields["metadata"] = _without_store(fields["metadata"])
@@ -52,10 +52,9 @@ def own_output(output: Any, events: list[Event], messages: list[Item]) -> dict[s
     if answer.is_last_message():
         choice = {key: value for key, value in answer.choice.items() if key != "message"}
         fields["choices"] = [choice, *fields["choices"][1:]]
-    return {key: value for key, value in fields.items() if value not in _NOTHING}
+    return {key: value for key, value in fields.items() if value or value == 0}
 
 
-_NOTHING: tuple[Any, ...] = (None, "", [], {})
 _COUNTED_ELSEWHERE = LossReport()
 """Changes are already counted during the mapping of the model calls."""
 

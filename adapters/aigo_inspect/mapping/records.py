@@ -459,6 +459,8 @@ class Constants:
 
 
 _DECODER = msgspec.json.Decoder(_Sample)
+_APART = ("messages", "events", "attachments", "events_data")
+_FIELDS = [name for name in _Sample.__struct_fields__ if name not in _APART]
 
 
 def parse_sample(data: bytes, redaction: Redactor, constants: Constants) -> SampleRecord | None:
@@ -471,9 +473,7 @@ def parse_sample(data: bytes, redaction: Redactor, constants: Constants) -> Samp
     if redaction.suspects(data):
         return None
     pools = sample.events_data or _Pools()
-    fields = {name: value for name, value in msgspec.structs.asdict(sample).items() if value is not None}
-    for name in ("messages", "events", "attachments", "events_data"):
-        fields.pop(name, None)
+    fields = {name: value for name in _FIELDS if (value := getattr(sample, name)) is not None}
     return SampleRecord(
         fields,
         sample.events,

@@ -175,16 +175,16 @@ def _is_ordered(events: list[Event]) -> bool:
     open_spans: list[str | None] = [None]
     time = ""
     for event in events:
-        span, begins = event.get("span_id"), event["type"] == "span_begin"
-        if event["type"] == "span_end":
+        span, kind = event.get("span_id"), event["type"]
+        if kind == "span_end":
             if open_spans.pop() != span:
                 return False
             continue
-        home = event.get("parent_span_id") if begins else span
-        if home != open_spans[-1] or event.get("timestamp", time) < time:
+        home = event.get("parent_span_id") if kind == "span_begin" else span
+        earlier, time = time, event.get("timestamp", time)
+        if home != open_spans[-1] or time < earlier:
             return False
-        time = event.get("timestamp", time)
-        if begins:
+        if kind == "span_begin":
             open_spans.append(span)
     return True
 
