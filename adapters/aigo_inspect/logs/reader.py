@@ -260,7 +260,8 @@ class InspectLogReader:
     def _unpacked(self, name: str) -> bytes:
         assert self._archive is not None
         data = self._archive.read(name)
-        self._take_damage(self._archive)
+        if self._archive.damage:
+            self._take_damage(self._archive)
         return data
 
     def _take_damage(self, archive: Archive) -> None:

@@ -123,14 +123,14 @@ def _answer_without_calls(
     message to this answer. Inspect therefore shows the answer at the end, not a call. The call is still in
     the events.
     """
-    if not any(belongs(item, answer_id) for item in answer_items):
+    submitted_ids = {item["call_id"] for item in answer_items if item["type"] == "function_call"}
+    if not submitted_ids or not any(belongs(item, answer_id) for item in answer_items):
         return None
     start = len(messages)
     while start and belongs(messages[start - 1], answer_id):
         start -= 1
     answer = messages[start:]
     call_ids = {item["call_id"] for item in answer if item["type"] == "function_call"}
-    submitted_ids = {item["call_id"] for item in answer_items if item["type"] == "function_call"}
     return answer if submitted_ids - call_ids else None
 
 

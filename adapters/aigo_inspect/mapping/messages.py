@@ -70,14 +70,12 @@ def _items(
     role = message.get("role")
     message_id = message.get("id") or content_id(message)
     if role == "tool":
-        output = _tool_output(message, str(message_id), loss)
-        _count_source(message, loss)
-        return [output]
+        return [_tool_output(message, str(message_id), loss)]
     if role not in _ROLES:
         loss.changed["message of unknown role: kept as custom message"] += 1
         return [{"type": "custom_task_input_message", "content": message}]
-    extra = _message_extra(message)
-    _count_source(message, loss)
+    extra = {key: message[key] for key in ("metadata", "tool_call_id") if message.get(key)}
+    extra |= _rest(message, _ANSWER_FIELDS if role == "assistant" else _FIELDS, loss)
     if role != "assistant":
         content = message.get("content")
         if isinstance(content, str):
@@ -111,18 +109,8 @@ def _message(
     return item
 
 
-def _message_extra(message: dict[str, Any]) -> dict[str, Any] | None:
-    extra: dict[str, Any] | None = None
-    if message.get("metadata"):
-        extra = {"metadata": message["metadata"]}
-    if message.get("tool_call_id"):
-        extra = {**(extra or {}), "tool_call_id": message["tool_call_id"]}
-    remainder = _rest(message, _ANSWER_FIELDS if message.get("role") == "assistant" else _FIELDS)
-    return {**(extra or {}), **remainder} if remainder else extra
-
-
-def _rest(message: dict[str, Any], fields: frozenset[str]) -> dict[str, Any]:
-    """Return the other fields of a message, including an unusual source or model."""
+def _rest(message: dict[str, Any], fields: frozenset[str], loss: LossReport) -> dict[str, Any]:
+    """Return the other fields of a message, including an unusual source or model, and count a usual one."""
     remainder: dict[str, Any] = {}
     if not fields.issuperset(message):
         # Few messages have other fields.
@@ -132,17 +120,14 @@ def _rest(message: dict[str, Any], fields: frozenset[str]) -> dict[str, Any]:
             if key not in fields and value is not None and value != [] and value != ""
         }
     source, model = message.get("source"), message.get("model")
-    if source is not None and (type(source) is not str or source not in _USUAL_SOURCES):
+    is_usual = type(source) is str and source in _USUAL_SOURCES
+    if source is not None and not is_usual:
         remainder["source"] = source
     if model is not None and type(model) is not str:
         remainder["model"] = model
-    return remainder
-
-
-def _count_source(message: dict[str, Any], loss: LossReport) -> None:
-    source, model = message.get("source"), message.get("model")
-    if (type(source) is str and source in _USUAL_SOURCES) or (type(model) is str and model):
+    if is_usual or (model and type(model) is str):
         loss.changed[SOURCE_LEFT_OUT] += 1
+    return remainder
 
 
 def _tool_output(message: dict[str, Any], message_id: str, loss: LossReport) -> Item:
@@ -155,8 +140,7 @@ def _tool_output(message: dict[str, Any], message_id: str, loss: LossReport) -> 
         output = output or text_of(error.get("message", ""))
     elif error is not None:
         extra["error"] = error
-    if remainder := _rest(message, _TOOL_FIELDS):
-        extra |= remainder
+    extra |= _rest(message, _TOOL_FIELDS, loss)
     item: Item = {
         "type": "function_call_output",
         "id": message_id,
