@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import os
 import signal
@@ -52,11 +53,21 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None]:
-    """What is loaded is no garbage: looking for some among a million objects, now and later, takes a tenth of all time."""
+    """What is loaded is no garbage: looking for some among a million objects, now and later, takes a tenth of all time.
+
+    One process collects the tests before the others: what pytest compiles, which takes half of the time, they can use.
+    """
     gc.disable()
+    kept, sys.dont_write_bytecode = sys.dont_write_bytecode, False
     try:
-        return (yield)
+        with Path(__file__).open() as first:
+            try:
+                fcntl.flock(first, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                fcntl.flock(first, fcntl.LOCK_SH)
+            return (yield)
     finally:
+        sys.dont_write_bytecode = kept
         gc.freeze()
         gc.enable()
         # Each run counts the frozen objects, and counting a million takes 0.1 seconds: longer than the rest of a short run.
@@ -69,6 +80,7 @@ def pytest_collection() -> Generator[None]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that share a fixture of their module stay in one process, where it is made once, and so do those that load lighteval.
 
+    So do the tests of a file of the core or the extras: for each test that is given out, xdist looks through all that were.
     `tryfirst`: before xdist looks.
     """
     # If a machine lacks what a kept parameter needs, the other parameters of its test run in its place.
@@ -80,7 +92,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             definitions = item._fixtureinfo.name2fixturedefs.values()
             if "lighteval" in item.nodeid:
                 item.add_marker(pytest.mark.xdist_group("lighteval"))
-            elif any(each[-1].scope in ("class", "module") for each in definitions):
+            elif item.nodeid.startswith(("tests/bridge", "tests/extras")) or any(
+                each[-1].scope in ("class", "module") for each in definitions
+            ):
                 item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
     _name_groups(items)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.support.durations import without_parameters
 
 ENGINES = ("inspect_ai", "lighteval")
 TESTS = Path(__file__).resolve().parents[1]
@@ -60,6 +61,6 @@ def no_engine(request: pytest.FixtureRequest) -> Iterator[None]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        test, folder = item.nodeid.partition("[")[0], str(item.path.parent.relative_to(TESTS.parent))
+        test, folder = without_parameters(item.nodeid), str(item.path.parent.relative_to(TESTS.parent))
         if SLOW & {test, folder}:
             item.add_marker("slow")

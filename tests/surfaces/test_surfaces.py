@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from aigo_bridge.metrics.names import metric_identities, metric_labels, standard_errors
 from aigo_bridge.results.reading import LogReader
 
-pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.xdist_group("surfaces")]
+pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.xdist_group("conformance")]
 
 
 CELLS = [
