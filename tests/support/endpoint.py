@@ -83,6 +83,8 @@ class Endpoint:
         """When each request came in, monotonic seconds."""
         self.in_flight = 0
         self.most_in_flight = 0
+        self.clients: set[tuple[str, int]] = set()
+        """Addresses of the connections."""
         self._lock = threading.Lock()
         self._scheme = "http" if tls is None else "https"
         self.answer: Answer = lambda _: (200, completion("ok"))
@@ -94,6 +96,7 @@ class Endpoint:
             def do_POST(self) -> None:
                 text = self.rfile.read(int(self.headers["Content-Length"])).decode()
                 with endpoint._lock:
+                    endpoint.clients.add(self.client_address)
                     endpoint.times.append(time.monotonic())
                     endpoint.paths.append(self.path)
                     endpoint.headers.append({name.lower(): value for name, value in self.headers.items()})

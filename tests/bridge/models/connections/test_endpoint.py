@@ -508,6 +508,20 @@ def test_one_connection_serves_several_event_loops(tmp_path: Path, endpoint: End
     assert [call(made).reply.choices[0].text for _ in range(3)] == ["ok"] * 3
 
 
+def test_free_connections_are_used_again(tmp_path: Path, endpoint: Endpoint) -> None:
+    made = connection(tmp_path, endpoint.url)
+
+    async def waves() -> None:
+        for _ in range(3):
+            async with anyio.create_task_group() as group:
+                for _ in range(4):
+                    group.start_soon(made.call, CHAT)
+        await made.aclose()
+
+    anyio.run(waves)
+    assert (len(endpoint.requests), len(endpoint.clients)) == (12, 4)
+
+
 # TLS
 
 
