@@ -167,7 +167,7 @@ def _beyond(output: dict[str, Any], answer: _Answer, event: Event) -> dict[str, 
     notes = event["metadata"]["inspect"]
     remainder: dict[str, Any] = {}
     for key, value in output.items():
-        if key == "choices":
+        if key == "choices" and isinstance(value, list) and isinstance(value[0], dict):
             choice, further = answer.beyond(event), value[1:]
             if further and further != notes.get("choices"):
                 remainder[key] = value

@@ -103,6 +103,19 @@ def test_an_output_made_by_a_solver_is_kept_completely(make: Callable[[], Solver
     assert choice["message"]["tool_calls"][0]["arguments"] == {"where": "THERE"}
 
 
+@pytest.mark.parametrize("choices", [{"message": "made up"}, "made up", 5, [5], ["made up", {}]])
+def test_damaged_choices_are_kept(choices: Any) -> None:
+    failed = {
+        "type": "model_call_event",
+        "model": "m",
+        "error": "busy",
+        "output_items": [],
+        "metadata": {"inspect": {}},
+    }
+
+    assert own_output({"model": "m", "choices": choices}, [failed], []) == {"choices": choices}
+
+
 def test_the_change_of_a_modified_output_is_kept(tmp_path: Path) -> None:
     assert outputs_of(log_of(tmp_path, stopped_early)) == [{"choices": [{"stop_reason": "content_filter"}]}]
 
