@@ -200,8 +200,8 @@ def _end_with_parent() -> None:
 
 
 def _call(work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
-    try:
+    with suppress(SystemExit):
         return work(*arguments)
-    except SystemExit:
-        # The process was asked to end: cleanup is done, and no new work may start.
-        os._exit(1)
+    # The process was asked to end, and no new work may start. Drafts are removed with the frames of the
+    # exception, even if it was raised while a block was being entered.
+    os._exit(1)
