@@ -250,7 +250,8 @@ class _Making:
         verify = checks is None or checks.trust_chain_verification != "accept_untrusted"
         tls = TLS(authority, verify, self._settings.client_cert, self._settings.client_key)
         try:
-            tls.context()
+            if tls != TLS():  # loading the machine's authorities takes longer than all other checks
+                tls.context()
         except (ValueError, ssl.SSLError) as error:
             self._problem(str(error), *path)
         return tls
