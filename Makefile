@@ -55,7 +55,7 @@ TEXT := tests/architecture tests/security/test_one_sink.py tests/bridge/catalogu
 ## Install the test requirements and run the tests of a submission, offline. One extra: `make test ARGS=tests/extras/aigo_stats`.
 # Bytecode is compiled first: each of the hundreds of commands that tests start would compile it again if Python cannot write it.
 test: $(VENV)/installed-for-tests
-	$(BIN)/python -m compileall -q bridge adapters extras
+	$(BIN)/python -m compileall -q -j 0 bridge adapters extras
 	$(BIN)/python -m pytest -p tests.support.durations -n auto --dist loadgroup -m "not nightly" $(TEXT:%=--ignore=%) $(ARGS)
 
 ## Run the tests of complete jobs.
