@@ -53,18 +53,18 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None]:
-    """What is loaded is no garbage: looking for some among a million objects, now and later, takes a tenth of all time.
+    """Exclude loaded objects from garbage collection. Searching a million of them takes a tenth of the time of all tests.
 
-    One process collects the tests before the others: what pytest compiles, which takes half of the time, they can use.
+    One process collects the tests before the others, which then use the bytecode that it wrote. Compiling takes half of the collection.
     """
     gc.disable()
     kept, sys.dont_write_bytecode = sys.dont_write_bytecode, False
     try:
-        with Path(__file__).open() as first:
+        with Path(__file__).open() as lock:
             try:
-                fcntl.flock(first, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                fcntl.flock(first, fcntl.LOCK_SH)
+                fcntl.flock(lock, fcntl.LOCK_SH)
             return (yield)
     finally:
         sys.dont_write_bytecode = kept
@@ -78,10 +78,10 @@ def pytest_collection() -> Generator[None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share a fixture of their module stay in one process, where it is made once, and so do those that load lighteval.
+    """Keep tests in one process if they share a fixture of their module, load lighteval, or are in one file of the core or an extra.
 
-    So do the tests of a file of the core or the extras: for each test that is given out, xdist looks through all that were.
-    `tryfirst`: before xdist looks.
+    A fixture is then created once, and lighteval is loaded once. Fewer groups are faster: xdist searches all earlier groups after each test.
+    `tryfirst`: before xdist reads the groups.
     """
     # If a machine lacks what a kept parameter needs, the other parameters of its test run in its place.
     missing = {without_parameters(test) for test in missing_parameters({item.nodeid for item in items})}
